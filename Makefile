@@ -2,7 +2,7 @@
 # test, bench, soak, lint: as named
 CARGO ?= cargo
 
-.PHONY: setup setup-tests build all papers subjects run test test-engines bench soak lint lint-fast docs install uninstall deb
+.PHONY: setup setup-tests build all papers subjects run build-tests test test-engines bench soak lint lint-fast docs install uninstall deb
 
 setup:
 	scripts/setup.sh
@@ -26,6 +26,9 @@ subjects:
 
 run: setup build
 	scripts/run-demo.sh
+
+build-tests: setup-tests subjects
+	$(CARGO) test --release --workspace --no-run
 
 # Ends with the runner's summary, summed over all test binaries.
 test: setup-tests subjects lint-fast

@@ -1,4 +1,4 @@
-"""What the experiments that trace share: the input, the machine, one trace."""
+"""Shared by the experiments that trace: the input, the machine, one trace, one record of any verb, one verdict."""
 
 import json, os, random, re, subprocess, sys
 
@@ -22,7 +22,7 @@ def numbers():
 
 
 def trace(cpus, command, *options, machine=MACHINE):
-    """Traces a command; returns the run's manifest and model. A guest that its emulator ends is tried again, and said."""
+    """Traces a command; returns the run's manifest and model. A guest that its emulator ends is tried again, with a message."""
     for _ in range(3):
         words = [NEARMISS, "trace", "-q", "-m", machine, "--cpus", str(cpus), *options, "--", *command]
         done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -35,3 +35,19 @@ def trace(cpus, command, *options, machine=MACHINE):
     manifest, model = (json.load(open(f"{run}/{name}.json")) for name in ("manifest", "model"))
     subprocess.run(["rm", "-r", run], check=True)
     return manifest, model
+
+
+def call(nearmiss, place, *words):
+    """The record of a call; wrong use and a machine that cannot do it end the experiment."""
+    done = subprocess.run([nearmiss, *words], cwd=place, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"nearmiss {' '.join(words)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def verified(nearmiss, place, remedy, pairs, command, *options):
+    """The share of its CPU time that a command saves under a remedy, its seconds, and what the remedy counted."""
+    verdict = call(nearmiss, place, "verify", remedy, "--json", "--pairs", str(pairs), *options, "--", *command)
+    cpu_s = next(known for known in [verdict["comparison"], *verdict["others"]] if known["metric"] == "cpu_s")
+    seconds = {side: cpu_s[side]["median"] for side in ("without", "with")}
+    return {"gain": 1 - seconds["with"] / seconds["without"], "engaged": verdict["engaged"], **seconds}

@@ -29,6 +29,7 @@ RESULTS = {
     ],
     "Predictions beside measured gains": [
         ("advice/memory.txt", "experiments/advice/run.py", [r"advice"]),
+        ("keep/judged.txt", "experiments/keep/run.py judge --pairs 9", [r"^found"]),
         ("gains/zen5.txt", "experiments/gains/run.py --pairs 41", [r"^all, ", r"^written after"]),
         ("gains/day.txt", "experiments/gains/run.py --pairs 61", [r"^all, ", r"^written after"]),
         ("gains/contenders.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
@@ -56,6 +57,7 @@ RESULTS = {
         ("answer/zen5.txt", "experiments/answer/run.py", [r"alone .*answer", r"M records:"]),
         ("foundation/slowdown.txt", "cargo bench -p nearmiss-cli --bench foundation -- slowdown", [r"×"]),
         ("foundation/bench.txt", "cargo bench -p nearmiss-cli --bench foundation", [r"^geometric mean", r"^cold:"]),
+        ("engines/speed.txt", "experiments/engines/speed.py", [r"^(true|sort) "]),
         ("boot/speed.txt", "experiments/boot/speed.py", [r"^(booted|restored) +median", r"^restored takes"]),
         ("carry/carry.txt", "experiments/carry/run.py", [r"--carry"]),
         ("migration/records.txt", "experiments/migration/run.py", [r"times the smallest"]),

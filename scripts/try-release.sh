@@ -3,8 +3,8 @@
 # Needs root and debootstrap. Usage: scripts/try-release.sh RELEASE [GOAL ...]    (bookworm or trixie; run and test)
 #
 # The output goes to experiments/engines/RELEASE-GOAL.txt. The system lies in /var/tmp and goes with this script; set
-# KEEP=1 to keep it, and SYSTEM=DIRECTORY to go on in one that was kept. Crates come from this user's cargo cache where there
-# is one.
+# KEEP=1 to keep it, and SYSTEM=DIRECTORY to go on in one that was kept. BUSY=4 runs the tests beside four busy loops, and
+# its output goes to RELEASE-test-busy.txt. Crates come from this user's cargo cache where there is one.
 set -eu
 cd "$(dirname "$0")/.."
 release=${1:?usage: scripts/try-release.sh RELEASE [GOAL ...]}
@@ -50,24 +50,31 @@ chmod 755 "$system" # mktemp keeps others out, and packages have users of their 
 # Its root is a mount of its own, as that of every system: in a chroot the kernel refuses user namespaces.
 inside='
     mount --make-rprivate / && mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc &&
-    mount --rbind /sys sys && mount --rbind /dev dev && pivot_root . mnt && cd / && umount -l /mnt &&
+    mount --rbind /sys sys && mount --rbind /dev dev && pivot_root . mnt && cd / && umount -l /mnt && cd root/nearmiss &&
     exec env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 CARGO_TERM_COLOR=never \
-        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin make -C /root/nearmiss "$1"'
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${2:+scripts/beside.sh "$2"} make "$1"'
 
 status=0
 for goal in "$@"; do
     output=experiments/engines/$release-$goal.txt
+    # What is built before is not to be built beside the loops.
+    if [ "$goal" = test ] && [ -n "${BUSY:-}" ]; then
+        unshare -m sh -c "$inside" "$system" build-tests >"$system/root/build-tests.log" 2>&1 || fail "build-tests: see its log"
+        loops=$BUSY output=experiments/engines/$release-test-busy.txt
+    else
+        loops=
+    fi
     # The summary and what was skipped are worth keeping; the rest is of a build.
-    if unshare -m sh -c "$inside" "$system" "$goal" >"$system/root/$goal.log" 2>&1; then
+    if unshare -m sh -c "$inside" "$system" "$goal" "$loops" >"$system/root/$goal.log" 2>&1; then
         verdict="succeeded"
     else
         verdict="FAILED" status=1
     fi
     {
-        echo "Debian $(cat "$system/etc/debian_version"), commit $(git -C "$system/root/nearmiss" rev-parse --short HEAD), $(date -u +%F): make $goal $verdict"
+        echo "Debian $(cat "$system/etc/debian_version"), commit $(git -C "$system/root/nearmiss" rev-parse --short HEAD), $(date -u +%F): make $goal ${loops:+beside $loops busy loops }$verdict"
         if [ "$goal" = test ]; then
             grep -E '^(test result:.*ignored$|failures:|    [a-z_:]+$|.*skipped: )' "$system/root/$goal.log" | sort | uniq -c | sort -rn | head -n 60 || :
-            tail -n 1 "$system/root/$goal.log"
+            tail -n 2 "$system/root/$goal.log"
         else
             tail -n 120 "$system/root/$goal.log"
         fi

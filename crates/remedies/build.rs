@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const LIBRARIES: [(&str, &[&str]); 8] = [
+const LIBRARIES: [(&str, &[&str]); 10] = [
     ("color-stacks.so", &["color/stacks.c", "color/parameters.c", "kit/kit.c"]),
     ("color-blocks.so", &["color/blocks.c", "color/parameters.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
     ("apart.so", &["apart/apart.c", "kit/behind.c", "kit/owner.c", "kit/kit.c"]),
@@ -38,7 +38,12 @@ const LIBRARIES: [(&str, &[&str]); 8] = [
             "kit/kit.c",
         ],
     ),
-    ("local-homes.so", &["local/homes.c", "local/rules.c", "kit/behind.c", "kit/kit.c"]),
+    ("huge.so", &["huge/huge.c", "huge/smaps.c", "kit/allocations.c", "kit/behind.c", "kit/calls.c", "kit/kit.c"]),
+    ("keep.so", &["keep/keep.c", "kit/kit.c"]),
+    (
+        "local-homes.so",
+        &["local/homes.c", "local/rules.c", "kit/allocations.c", "kit/behind.c", "kit/calls.c", "kit/kit.c"],
+    ),
     ("local-tasks.so", &["local/tasks.c", "kit/kit.c"]),
     (
         "pace.so",

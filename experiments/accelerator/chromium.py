@@ -43,9 +43,9 @@ NGINX = """
 worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx-error.log;
 events {{ worker_connections 1024; }}
 http {{ include /etc/nginx/mime.types; sendfile on; tcp_nopush on; gzip on; gzip_vary on; gzip_proxied any;
-  gzip_types text/css application/javascript application/json; log_format asked
+  gzip_types text/css application/javascript application/json; log_format requests
     '$request_method $request_uri $status "$http_if_none_match" "$http_range" "$http_cache_control"';
-  access_log {folder}/asked.log asked;
+  access_log {folder}/requests.log requests;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   server {{ listen 127.0.0.1:{port}; root {folder}/site; absolute_redirect off;
@@ -185,7 +185,7 @@ class Tab:
         return self.answers(begin)
 
     def settle(self):
-        """What Chromium says of the last answers comes after the load event."""
+        """Waits: Chromium reports the last answers after the load event."""
         self.run("new Promise(done => setTimeout(done, 300))")
 
     def go(self, url):
@@ -222,7 +222,7 @@ class Checks:
 
 
 def word(fields):
-    """`hit`, or what Cache-Status gives as the reason for asking the origin."""
+    """`hit`, or the reason for a request to the origin in Cache-Status."""
     status = fields.get("cache-status", "no Cache-Status")
     return "hit" if "; hit" in status else status.split("fwd=")[-1].split(";")[0]
 
@@ -245,9 +245,9 @@ def pages(checks, browser, site):
     tab = browser.tab()
     answers = tab.go(f"{site.url}/index.html")
     checks.that("a page with its style, script and images", shown(tab) == page("index"), f"{len(answers)} answers")
-    checks.that("every answer says how the accelerator came by it",
+    checks.that("every answer names its source in Cache-Status",
                 answers and all("nearmiss;" in fields.get("cache-status", "") for _, _, fields in answers))
-    checks.that("the origin was asked for each", all(word(fields) == "uri-miss" for _, _, fields in answers))
+    checks.that("each went to the origin", all(word(fields) == "uri-miss" for _, _, fields in answers))
     other = browser.tab(browser.call("Target.createBrowserContext")["browserContextId"])
     answers = other.go(f"{site.url}/two.html")
     words = {path: word(fields) for path, _, fields in answers}
@@ -262,16 +262,16 @@ def reloads(checks, tab, site):
     time.sleep(1.2)
     answers = tab.loaded(lambda: tab.call("Page.reload"))
     checks.that("a reload is conditional", [s for s, _ in of(answers, "/index.html")] == [304], "304")
-    checks.that("an image that is always asked for is, conditionally",
+    checks.that("an image that is always requested is requested with a condition",
                 [s for s, _ in of(answers, "/always/0.png")] == [304], "304")
     checks.that("the page is whole after the reload", shown(tab) == page("index"))
-    before = len(site.asked())
+    before = len(site.requests())
     answers = tab.loaded(lambda: tab.call("Page.reload", ignoreCache=True))
-    asked = site.asked()[before:]
+    requests = site.requests()[before:]
     checks.that("a hard reload is answered whole", {s for _, s, _ in answers} == {200} and shown(tab) == page("index"),
                 f"{len(answers)} answers")
-    validated = {line.split()[1] for line in asked if '"no-cache"' in line and " 304 " in line}
-    checks.that("and asks the origin for each", validated >= {path for path, _, _ in answers}, f"{len(validated)} validations")
+    validated = {line.split()[1] for line in requests if '"no-cache"' in line and " 304 " in line}
+    checks.that("and sends each to the origin", validated >= {path for path, _, _ in answers}, f"{len(validated)} validations")
     (site.folder / "site/index.html").write_text((site.folder / "site/index.html").read_text().replace("index", "new"))
     time.sleep(1.2)
     tab.loaded(lambda: tab.call("Page.reload"))
@@ -344,8 +344,8 @@ def media(checks, browser, site, name, seconds, is_stored):
     size = (site.folder / f"site/{name}.wav").stat().st_size
     checks.that(f"{name} sound: Content-Range", all(fields["content-range"].endswith(f"/{size}") for _, fields in answers))
     if is_stored:
-        whole = [line for line in site.asked() if f"/{name}.wav" in line]
-        checks.that(f"{name} sound: seeks are hits, the origin was asked once", words[1:] == ["hit"] * (len(words) - 1)
+        whole = [line for line in site.requests() if f"/{name}.wav" in line]
+        checks.that(f"{name} sound: seeks are hits, the origin got one request", words[1:] == ["hit"] * (len(words) - 1)
                     and len(whole) == 1)
     browser.call("Target.closeTarget", targetId=tab.target)
 
@@ -382,9 +382,9 @@ class Site:
             self.servers.append(subprocess.Popen(command, stdout=log, stderr=log))
             wait_for(port, who)
 
-    def asked(self):
-        """What nginx was asked for so far."""
-        return (self.folder / "asked.log").read_text().splitlines()
+    def requests(self):
+        """The requests that nginx got so far."""
+        return (self.folder / "requests.log").read_text().splitlines()
 
     def end(self):
         for server in reversed(self.servers):

@@ -52,19 +52,19 @@ def main():
             subprocess.run(["cc", "-O1", "-g", *flags, "-o", "memory" + ending, ROOT / "experiments/advice/memory.c"], check=True)
         for shape, (rounds, comes_back) in SHAPES.items():
             sick, twin = (["./memory" + ending, shape, rounds] for ending in ("", "-twin"))
-            said = [advice(sick), advice(twin)]
+            found = [advice(sick), advice(twin)]
             times = [(cpu_s(sick), cpu_s(twin)) for _ in range(PAIRS)]
             saved = [1 - b / a for a, b in times]
             low, middle, high = statistics.quantiles(saved, n=4)
-            good = (said[0] is not None) == comes_back and said[1] is None
+            good = (found[0] is not None) == comes_back and found[1] is None
             right &= good
-            print(f"{shape:6} advice {said[0] or 'none':5} (modelled), twin {said[1] or 'none'}; twin saves {middle:4.0%} "
+            print(f"{shape:6} advice {found[0] or 'none':5} (modelled), twin {found[1] or 'none'}; twin saves {middle:4.0%} "
                   f"[{low:.0%}, {high:.0%}] of {statistics.median(a for a, _ in times):.3f} s (measured)  {'right' if good else 'WRONG'}",
                   flush=True)
         for command in OTHERS:
-            said = advice(command)
-            right &= said is None
-            print(f"{command[0]:8} advice {said or 'none'}  {'right' if said is None else 'WRONG'}", flush=True)
+            found = advice(command)
+            right &= found is None
+            print(f"{command[0]:8} advice {found or 'none'}  {'right' if found is None else 'WRONG'}", flush=True)
     return 0 if right else 1
 
 

@@ -5,7 +5,7 @@ Run from the repository's root after `make build`:
     experiments/answer/run.py [--records MILLIONS] [--machines NAME,…] [--run RUN,…] [--no-long] [--no-short]
                               [--short NUMBER,…] [--nearmiss PROGRAM,…]
 
-Several programs are several versions of nearmiss: each answers before the next question is asked. RUN is a kept run of
+Several programs are several versions of nearmiss: each answers before the next question. RUN is a kept run of
 the long trace, one a machine.
 
 The long trace is of `aligned-tasks`, with findings; wanted: 100 M records under a minute. Wanted of a short program: 3 s
@@ -29,14 +29,14 @@ SHORT = [
 
 
 def timed(command):
-    """Wall and CPU seconds of a command, its standard output and the last line that it says."""
+    """Wall and CPU seconds of a command, its standard output and the last line of its standard error."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    said = done.stderr.strip().splitlines()
-    return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout, said[-1:]
+    stderr = done.stderr.strip().splitlines()
+    return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout, stderr[-1:]
 
 
 def found(findings):
@@ -54,10 +54,10 @@ def long(versions, millions, machine, kept):
         run = kept or glob.glob(f"{runs}/*/")[0]
         records = json.load(open(f"{run}/manifest.json"))["records"]
         for nearmiss in versions:
-            wall, used, findings, said = timed([nearmiss, "diagnose", run, "-m", machine, "--json"])
+            wall, used, findings, stderr = timed([nearmiss, "diagnose", run, "-m", machine, "--json"])
             print(f"  {machine:16} {records / 1e6:6.1f} M records: {wall:6.1f} s ({used:.0f} s of CPU time), "
                   f"{found(findings)}{of_version(nearmiss, versions)}")
-            print(f"    {' '.join(said)}", flush=True)
+            print(f"    {' '.join(stderr)}", flush=True)
 
 
 def of_version(nearmiss, versions):
@@ -71,10 +71,10 @@ def short(versions, command):
     words = " ".join([os.path.basename(command[0]), *command[1:]])
     for nearmiss in versions:
         with tempfile.TemporaryDirectory(dir=".") as runs:
-            wall, used, findings, said = timed([nearmiss, "diagnose", "--json", "--runs", runs, "--", *command])
+            wall, used, findings, stderr = timed([nearmiss, "diagnose", "--json", "--runs", runs, "--", *command])
         print(f"  {words[:44]:44} alone {native:5.2f} s, answer {wall:6.1f} s, wanted {wanted:5.1f} s: "
-              f"{'met' if wall <= wanted else 'missed'}; {found(findings)}{of_version(nearmiss, versions)}")
-        print(f"    {' '.join(said)}", flush=True)
+              f"{'reached' if wall <= wanted else 'missed'}; {found(findings)}{of_version(nearmiss, versions)}")
+        print(f"    {' '.join(stderr)}", flush=True)
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a restored guest saves: `nearmiss trace -- true` with and without --no-saved-boot, interleaved.
+"""Time that a restored guest saves: `nearmiss trace -- true` with and without --no-saved-boot, interleaved.
 
 Run from the repository's root after `make build`: experiments/boot/speed.py [PAIRS]    (10)
 All times are measured. Ends with status 1 where the restored side takes more than 0.55 of the other side's median.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies past the caches beside copies through them: times of programs whose copies pollute, are read at once, or fit the
+"""Copies past the caches beside copies through them: times of programs with copies that pollute, are read at once, or fit the
 caches; a neighbour on the same CPU; how fast the copy is; and gzip and zstd. Measured, interleaved in a shuffled order.
 
 Usage: experiments/bypass/copies.py [--runs N] [--seed N] [PART…]; from the root, after `make` and `make -C subjects`.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `nearmiss apply bypass --files` keeps in the page cache for others, and what it costs where it does not help.
+"""Pages that `nearmiss apply bypass --files` keeps in the page cache for others, and its cost where it does not help.
 
 Usage: files.py [--nearmiss PATH] [--directory DIR] [--rounds N] [--scale X]
 
@@ -119,15 +119,15 @@ def make_source(path, size):
 
 
 def line(label, unit, sides, note=""):
-    def said(values):
+    def range_text(values):
         return f"{statistics.median(values):8.2f} [{min(values):.2f} to {max(values):.2f}]"
-    print(f"{label:58} without {said(sides['without'])}  with {said(sides['with'])}  {unit}{note}", flush=True)
+    print(f"{label:58} without {range_text(sides['without'])}  with {range_text(sides['with'])}  {unit}{note}", flush=True)
 
 
 def ratio_line(label, sides):
     ratios = [b / a for a, b in zip(sides["without"], sides["with"])]
-    said = f"{statistics.median(ratios):.2f}x [{min(ratios):.2f} to {max(ratios):.2f}]"
-    line(label, "s", sides, f", as long: {said}")
+    ratio_text = f"{statistics.median(ratios):.2f}x [{min(ratios):.2f} to {max(ratios):.2f}]"
+    line(label, "s", sides, f", as long: {ratio_text}")
 
 
 def rounds(measure):
@@ -193,7 +193,7 @@ class Place:
         for kind in ("fresh", "warm"):
             self.clean()
             pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
-            # Freed pages are told to the host after two seconds, where they are told at all.
+            # The guest reports freed pages to the host after two seconds, if it reports them at all.
             time.sleep(4 if kind == "fresh" else 0)
             if kind == "warm":
                 touch_memory(int(ARGS.scale * 4000) * MIB)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a trace costs that carries more: records of `sort` with each part of `trace --carry`, beside the default filter's.
+"""Cost of a trace that carries more: records of `sort` with each part of `trace --carry`, beside the default filter's.
 
 Run from the repository's root after `make build`: experiments/carry/run.py [RUNS]
 """

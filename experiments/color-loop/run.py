@@ -55,8 +55,8 @@ def sick(name, traced, measured, metric, dependent=False):
 def inside(name, traced):
     findings = diagnose([f"{SUBJECTS}/{name}", *traced])["findings"]
     why = [finding["reach"]["inside"] for finding in findings if "inside" in finding["reach"]]
-    told = f"{findings[0]['symptom']}; {why[0]['why']}; {why[0]['change']}" if why else "NOT FOUND"
-    print(f"{name} {' '.join(traced)}: {told}", flush=True)
+    text = f"{findings[0]['symptom']}; {why[0]['why']}; {why[0]['change']}" if why else "NOT FOUND"
+    print(f"{name} {' '.join(traced)}: {text}", flush=True)
     return bool(why)
 
 

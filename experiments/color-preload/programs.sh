@@ -75,7 +75,7 @@ fi
 
 if "$PYTHON" -c 'import test.test_threading' 2>/dev/null; then
 	tests="test_threading test_mmap test_subprocess"
-	# A test that this interpreter fails anyway tells nothing: the same must fail, and no other.
+	# A test that this interpreter fails anyway shows nothing: the same must fail, and no other.
 	failures() { sed -n 's/^\(FAIL\|ERROR\): //p' "$1" | sort -u; }
 	"$PYTHON" -m test -v $tests >"$work/python.plain" 2>&1 || true
 	colored "$PYTHON" -m test -v $tests >"$work/python" 2>&1 || true

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the preloaded libraries add to the start of an empty program, in milliseconds of CPU time.
+"""Time that the preloaded libraries add to the start of an empty program, in milliseconds of CPU time.
 
 Usage: start-up.py LIBRARY...   (the libraries as `nearmiss apply color` writes them; keep a command
 running under it and take them from its LD_PRELOAD)

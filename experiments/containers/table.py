@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each verb does under a filter and capabilities like those of a container, for the table of docs/containers.md.
+"""Outcome of each verb under a filter and capabilities like those of a container, for the table of docs/containers.md.
 
 Usage, as root: experiments/containers/table.py [--nearmiss BINARY] [ROW ...]
 No container engine is used: this script installs a seccomp filter that refuses what Docker's default profile refuses, and
@@ -53,7 +53,7 @@ def filter_program(refused, may_clone):
 
 
 def under(refused, may_clone):
-    """What a child does before it executes its program. Root may install a filter without giving up privileges."""
+    """Actions of a child before it executes its program. Root may install a filter without giving up privileges."""
     code = ctypes.create_string_buffer(filter_program(refused, may_clone))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", (len(code) - 1) // 8, ctypes.addressof(code)))
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What additions, stores, loads and atomics take on lines that another CPU uses as well: by the number of lines, each access
+ * Cycles of additions, stores, loads and atomics on lines that another CPU uses as well: by the number of lines, each access
  * to a line chosen at random. Two threads on CPUs of their own, together on the same lines and apart on lines of their own,
  * in turn; medians and quartiles of seven turns, in nanoseconds an access.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a load and a store take whose lines share sets of the first level: by the number of lines of a set, and by the
+ * Times of a load and a store of lines that share sets of the first level: by the number of lines of a set, and by the
  * number of sets in turn. The least of several rounds, in cycles of a chain of multiplications' clock.
  *
  *   cc -O2 -o crowded-lines crowded-lines.c && ./crowded-lines GHZ

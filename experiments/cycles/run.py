@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Modelled cycles beside measured ones, program by program: user mode alone, one CPU.
 
-Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute meets all of them. The least CPU time
+Each program runs PASSES times, pinned, the programs in turn, so that a noisy minute disturbs all of them. The least CPU time
 counts, since other programs only add; of it the share that all passes together spent in user mode, since the kernel
 splits a run's time by its timer's ticks, of which a short run has a few. Then each is traced once with `--only user` on
 each machine named.
@@ -68,7 +68,7 @@ def programs(place):
 
 
 def cpu_seconds(command):
-    """Of one run: in user mode, in all."""
+    """CPU time of one run: in user mode, in all."""
     quiet = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
     child = os.posix_spawnp(command[0], command, os.environ, file_actions=quiet)
     _, status, used = os.wait4(child, 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Two threads of some 40 ms that meet at a lock now and then.
+ * Two threads of some 40 ms that use one lock now and then.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Two threads each sum up a table of their own and say after each sixteenth entry how far they are; each looks at how far
+ * Two threads each sum up a table of their own and publish after each sixteenth entry how far they are; each looks at how far
  * the other one is after every 4,096th. Both words lie in one line; those of the twin in lines of their own.
  *
  * SIZE: passes over the table. */
 #include "../recall/planted.h"
 
-enum { THREADS = 2, ENTRIES = 2048, SAID_EVERY = 16, ASKED_EVERY = 4096 };
+enum { THREADS = 2, ENTRIES = 2048, PUBLISH_EVERY = 16, READ_EVERY = 4096 };
 
 struct word {
     ALONE volatile uint64_t done;
@@ -21,9 +21,9 @@ HOT void work(unsigned self, uint64_t passes) {
     for (uint64_t pass = 0; pass < passes; pass++) {
         for (uint64_t entry = 0; entry < ENTRIES; entry++) {
             sum = mix(sum + tables[self][entry]);
-            if (++done % SAID_EVERY == 0)
+            if (++done % PUBLISH_EVERY == 0)
                 words[self].done = done;
-            if (done % ASKED_EVERY == 0)
+            if (done % READ_EVERY == 0)
                 other = words[!self].done;
         }
     }

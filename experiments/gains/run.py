@@ -116,7 +116,7 @@ def pairs_of_commands(judge):
 
 
 def built(judge, source, arguments, name=None):
-    """Builds a planted fault and its twin when asked to, and holds that both do the same work."""
+    """Builds a planted fault and its twin on request, and holds that both do the same work."""
     def build():
         called = name or program_of(source)
         sides = [[judge.build(source, called + ending, *flags), *arguments]
@@ -144,7 +144,7 @@ def cpu_seconds(command, cpus):
 
 
 def measure(commands, pairs):
-    """By name: all programs take turns, so that a noisy minute meets every one of them."""
+    """By name: all programs take turns, so that a noisy minute disturbs every one of them."""
     seconds = {name: [] for name in commands}
     for pair in range(pairs):
         for name, sides in commands.items():
@@ -155,7 +155,7 @@ def measure(commands, pairs):
 
 
 def kept_or_measured(chosen, commands):
-    """What was measured of the same arguments and kept, and the rest measured now."""
+    """Kept measurements of the same arguments, and the rest measured now."""
     kept = json.load(open(chosen.times)) if chosen.times and os.path.exists(chosen.times) else {}
     words = {name: [side[1:] for side in sides] for name, sides in commands.items()}
     missing = {name: sides for name, sides in commands.items() if kept.get(name, {}).get("arguments") != words[name]}
@@ -176,14 +176,14 @@ def measured(taken):
 def predict(judge, command):
     """The top finding on each machine, from one trace."""
     with tempfile.TemporaryDirectory(dir=judge.place.name) as runs:
-        said = {}
+        predicted = {}
         for machine in MACHINES:
-            of = ["--", *command] if not said else [next(os.scandir(runs)).path]
-            out, why = judge.call(runs, "diagnose", "--json", "-m", machine, *(["--runs", runs] if not said else []), *of)
+            of = ["--", *command] if not predicted else [next(os.scandir(runs)).path]
+            out, why = judge.call(runs, "diagnose", "--json", "-m", machine, *(["--runs", runs] if not predicted else []), *of)
             if not out:
                 sys.exit(f"{' '.join(command)}: {why}")
-            said[machine] = top(json.loads(out))
-    return said
+            predicted[machine] = top(json.loads(out))
+    return predicted
 
 
 def top(findings):
@@ -195,9 +195,9 @@ def top(findings):
 
 
 def predictions(judge, chosen, commands):
-    """What was kept counts while the arguments are the same."""
+    """Kept predictions count while the arguments are the same."""
     kept = json.load(open(chosen.predictions)) if chosen.predictions and os.path.exists(chosen.predictions) else {}
-    said = {}
+    predicted = {}
     for name, (sick, _) in commands.items():
         arguments = sick[1:]
         if kept.get(name, {}).get("arguments") != arguments:
@@ -206,9 +206,9 @@ def predictions(judge, chosen, commands):
                 with open(chosen.predictions + ".new", "w") as file:
                     json.dump(kept, file, indent=1)
                 os.rename(chosen.predictions + ".new", chosen.predictions)
-            judge.say(f"predicted {name}: " + ", ".join(f"{m} {p['gain']:.0%}" for m, p in kept[name]["machines"].items()))
-        said[name] = kept[name]["machines"]
-    return said
+            judge.log(f"predicted {name}: " + ", ".join(f"{m} {p['gain']:.0%}" for m, p in kept[name]["machines"].items()))
+        predicted[name] = kept[name]["machines"]
+    return predicted
 
 
 def text_of(row):
@@ -220,12 +220,12 @@ def text_of(row):
             f"[{measured['low']:.0%}, {measured['high']:.0%}]  {sick:6.1f} ms, twin {twin:6.1f} ms")
 
 
-def summary(rows, whose):
+def summary(rows, title):
     lines = []
     for machine in MACHINES if rows else []:
         errors = [abs(row["predicted"][machine]["gain"] - row["measured"]["gain"]) for row in rows]
         near = sum(error <= NEAR for error in errors)
-        lines.append(f"{whose}, {machine}: median error {100 * statistics.median(errors):.0f} points, "
+        lines.append(f"{title}, {machine}: median error {100 * statistics.median(errors):.0f} points, "
                      f"{near} of {len(rows)} ({near / len(rows):.0%}) within {100 * NEAR:.0f} points")
     return lines
 
@@ -257,13 +257,13 @@ def main():
     taken = kept_or_measured(chosen, commands)
     rows = [{"name": name, "half": half, "predicted": predicted[name], "measured": taken[name]}
             for name, half in halves.items()]
-    judge.say("A gain is the share of the command's CPU time saved; in round brackets, points from predicted to measured; "
+    judge.log("A gain is the share of the command's CPU time saved; in round brackets, points from predicted to measured; "
               "in square ones, quartiles.")
     for half, title in HALVES.items():
         of_half = [row for row in rows if row["half"] == half]
         if of_half:
-            judge.say("\n".join(["", f"Programs {title}:", *map(text_of, of_half), *summary(of_half, title)]))
-    judge.say("\n".join(["", *summary(rows, "all")]))
+            judge.log("\n".join(["", f"Programs {title}:", *map(text_of, of_half), *summary(of_half, title)]))
+    judge.log("\n".join(["", *summary(rows, "all")]))
     judge.record["rows"] = rows
     return judge.end(True)
 

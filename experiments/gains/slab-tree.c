@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A binary tree whose nodes are the heads of slabs of 1 KiB: keys and children of 511 nodes lie in four sets of 64 of the
+ * A binary tree with the heads of slabs of 1 KiB as nodes: keys and children of 511 nodes lie in four sets of 64 of the
  * first level. Each comparison decides which node is wanted next. The twin's slabs are a line longer.
  *
  * SIZE: thousands of look-ups. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A product of matrices of doubles in tiles of 32 by 32, whose rows are 4 KiB apart: the 32 rows of a tile lie in four sets
+ * A product of matrices of doubles in tiles of 32 by 32, with rows 4 KiB apart: the 32 rows of a tile lie in four sets
  * of the first level, so that a tile that fits four times over does not fit. The twin's rows are a line longer.
  *
  * SIZE: number of tile products. */

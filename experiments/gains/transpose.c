@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A matrix is turned: it is read by rows and written by columns, whose elements are 4 KiB apart, so that the 48 lines
+ * A matrix is turned: it is read by rows and written by columns, with elements 4 KiB apart, so that the 48 lines
  * written in turn lie in one set of the first level. The twin's columns are a line longer.
  *
  * SIZE: number of times. */

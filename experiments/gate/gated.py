@@ -1,4 +1,4 @@
-"""What the experiments on `nearmiss gate` share: one gate, and its verdict in a line."""
+"""Shared by the experiments on `nearmiss gate`: one gate, and its verdict in a line."""
 
 import json, os, subprocess, sys, time
 

@@ -9,7 +9,7 @@ enum { NONE, INSTRUCTIONS, MISSES, CALLS, WRITES, SHARED };
 #define PLANT NONE
 #endif
 
-/* Of 50 turns, the one that looks up twice far away; 50: none. */
+/* The turn of 50 that looks up twice far away; 50: none. */
 static volatile int more_in = PLANT == MISSES ? 7 : 50;
 
 static volatile int checks = PLANT == INSTRUCTIONS ? 6 : 4;

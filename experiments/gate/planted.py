@@ -12,7 +12,7 @@ from gated import by, cpu, gate
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What is planted, how the program is called, the limits, and which figure with which first cause must be found.
+# The planted change, how the program is called, the limits, and which figure with which first cause must be found.
 PLANTED = [
     ("INSTRUCTIONS", "1% more instructions", "", ["--max-worse", "2%,user.instructions=0.5%"],
      "user.instructions", "checksum"),

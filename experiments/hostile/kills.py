@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does nearmiss leave behind when it is killed by SIGKILL, in any verb, at any instant?
+"""Remains of nearmiss after SIGKILL, in any verb, at any instant.
 
 Run from anywhere after `make build`: experiments/hostile/kills.py [--kills 200] [--verb trace]
 Each kill starts a verb in places of its own, kills nearmiss alone, at a random instant or when something chosen has just
@@ -24,6 +24,7 @@ VERBS = {
     "observe-polls": (["observe", "--polls", "--locks", "--runs", "{runs}", "--", *COMMAND], 0.6, "child kept"),
     "apply-color": (["apply", "color", "--", *COMMAND], 0.3, "child scratch"),
     "apply-apart": (["apply", "apart", "--", *COMMAND], 0.3, "child scratch"),
+    "apply-huge": (["apply", "huge", "--", *COMMAND], 0.3, "child scratch"),
     "apply-pair": (["apply", "pair", "--stand-in-counters", "--", *COMMAND], 0.3, "child"),
     "verify-color": (["verify", "color", "--runs", "{runs}", "--", *COMMAND], 3.0, "child scratch"),
     "verify-commands": (["verify", "commands", "--runs", "{runs}", "sleep 0.05", "sleep 0.06"], 1.0, "child kept"),
@@ -40,10 +41,10 @@ INSTANTS = {
 
 
 def adopt_orphans():
-    """Whatever a killed process leaves behind becomes our child, in whichever session or environment it runs."""
+    """Every process that a killed one leaves behind becomes our child, in whichever session or environment it runs."""
     pr_set_child_subreaper = 36
     if ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0) != 0:
-        sys.exit("this kernel lets no process adopt orphans, so nobody could tell what is left")
+        sys.exit("this kernel lets no process adopt orphans, so that the processes left could not be counted")
 
 
 def processes():
@@ -87,7 +88,7 @@ def listing(folder):
 
 
 def machine():
-    """What a run may add to the machine outside its own places."""
+    """Entries that a run may add to the machine outside its own places."""
     groups = {path for path, _, _ in os.walk("/sys/fs/cgroup") if "nearmiss" in path}
     return {
         "mount": set(open("/proc/self/mountinfo").read().splitlines()),
@@ -106,6 +107,16 @@ def temporary(folder):
 
 def places(place):
     return {**os.environ, "TMPDIR": f"{place}/tmp", "XDG_CACHE_HOME": f"{place}/cache"}
+
+
+def make_places(place):
+    """Places of one run. The guest's kernel and this machine's calibration are there already; no saved guest is."""
+    for folder in ("tmp", "runs", "cache/nearmiss"):
+        os.makedirs(f"{place}/{folder}")
+    remembered = (os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) + "/nearmiss"
+    os.symlink(f"{remembered}/kernel", f"{place}/cache/nearmiss/kernel")
+    if os.path.exists(f"{remembered}/calibration.json"):
+        shutil.copy(f"{remembered}/calibration.json", f"{place}/cache/nearmiss")
 
 
 def kill_once(binary, verb, chance, place):
@@ -129,7 +140,7 @@ def kill_once(binary, verb, chance, place):
 
 
 def left_over(place, before):
-    """What is left once everything had time to end."""
+    """Remains once everything had time to end."""
     ends, quiet = time.monotonic() + SETTLE_S, 0
     # Twice: an orphan that finds its new parent while the processes are listed is missed once.
     while time.monotonic() < ends and quiet < 2:
@@ -158,7 +169,7 @@ def unreadable(binary, place):
 
 
 def served(binary, place):
-    """What is wrong after a whole run into the same places."""
+    """Errors after a whole run into the same places."""
     done = subprocess.run([binary, "observe", "--runs", f"{place}/runs", "--", "true"], capture_output=True, text=True,
                           env=places(place), timeout=120)
     wrong = [] if done.returncode == 0 else [f"the next run ended with {done.returncode}: {done.stderr.strip()}"]
@@ -183,8 +194,7 @@ def main():
             sys.exit("most runs ended before they were killed: try one of the verbs by hand, it may not work here")
         verb = verbs[(sum(kills.values()) + ended) % len(verbs)]
         place = tempfile.mkdtemp(prefix="killed-")
-        for folder in ("tmp", "runs", "cache"):
-            os.mkdir(f"{place}/{folder}")
+        make_places(place)
         before = machine()
         when = kill_once(binary, verb, chance, place)
         left = left_over(place, before) + unreadable(binary, place) + served(binary, place)

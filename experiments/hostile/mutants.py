@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What does nearmiss do with damaged and hostile files? It reads them or refuses them in one line.
+"""nearmiss on damaged and hostile files: it reads them or refuses them in one line.
 
 Run from anywhere after `make build`: experiments/hostile/mutants.py [--mutants 3000] [--only 'trace/*']
 Makes one small run of each verb that keeps files, damages every kept file at random, and lets nearmiss read what came
-of it. Ends with status 1 if a mutant makes nearmiss panic, hang, grow, say anything but one line, or end with a status
+of it. Ends with status 1 if a mutant makes nearmiss panic, hang, grow, print anything but one line, or end with a status
 other than 0 (read) and 2 (refused).
 """
 
@@ -20,7 +20,7 @@ NUMBERS = [b"-1", b"0", b"1e308", b"18446744073709551615", b"9999999999999999999
 
 
 def surroundings(place):
-    """What nearmiss remembers of this machine is kept in the place, too."""
+    """Keeps in the place what nearmiss remembers of this machine, too."""
     return {**os.environ, "XDG_CACHE_HOME": f"{place}/cache"}
 
 
@@ -37,7 +37,7 @@ def make_runs(nearmiss, place):
     os.symlink(f"{remembered}/nearmiss/kernel", f"{place}/cache/nearmiss/kernel")
     program = f"{place}/walk"
     subprocess.run(["gcc", "-O1", "-g", "-x", "c", "-o", program, "-"], input=WALK, text=True, check=True)
-    call("trace", "-q", "--only", "user", "-m", "xeon-icelake-sp", "--runs", "trace", "--", program)
+    call("trace", "-q", "--only", "user", "--memory", "1GiB", "-m", "xeon-icelake-sp", "--runs", "trace", "--", program)
     call("diagnose", "--runs", "trace")
     call("observe", "--log", "--runs", "observe", "--", "sh", "-c", "sleep 0.05; ls / > ls")
     call("verify", "commands", "--runs", "verify", "true", "sleep 0.002")
@@ -88,7 +88,7 @@ ODD = [None, True, -1, 0, 2**63, 2**64, 1e308, -0.5, "", "\x1b[2J", "a" * 100_00
 
 
 def mutant(good, chance):
-    """Of a record, every other time a value is replaced by an odd one; else bytes are damaged."""
+    """Damages a record: every other time a value is replaced by an odd one; else bytes are damaged."""
     if good.startswith(b"{") and chance.random() < 0.5:
         record = json.loads(good)
         # Without a seal a record is read as older versions wrote it.
@@ -158,18 +158,18 @@ class Call:
             self.status, self.mib = os.waitstatus_to_exitcode(status), used.ru_maxrss / 1024
             err.seek(0)
             out.seek(0)
-            self.said, self.printed = err.read().decode(errors="replace"), out.read()
+            self.stderr, self.stdout = err.read().decode(errors="replace"), out.read()
 
     def wrong(self, usual_mib):
-        """What nearmiss must not do; `None` if all is well."""
+        """An action that nearmiss must not take; `None` if all is well."""
         if self.status in (-signal.SIGXCPU, -signal.SIGKILL):
             return f"took more than {TIME_LIMIT_S} s"
         if self.status not in (0, 2):
             return f"status {self.status}"
-        lines = self.said.strip().splitlines()
+        lines = self.stderr.strip().splitlines()
         if self.status == 2 and len(lines) != 1:
             return f"{len(lines)} lines"
-        if "panicked" in self.said or "\x1b" in self.said or b"\x1b[2J" in self.printed:
+        if "panicked" in self.stderr or "\x1b" in self.stderr or b"\x1b[2J" in self.stdout:
             return "a panic, or an escape for the terminal"
         if self.mib > GROWTH * usual_mib + ROOM_MIB:
             return f"{self.mib:.0f} MiB, {usual_mib:.0f} for the undamaged file"
@@ -187,28 +187,38 @@ def files_of(place, only):
     return found
 
 
-def try_file(chosen, place, kind, path, chance):
-    """Mutants of one file: how many were read, refused and wrong."""
+def usual_mib(nearmiss, words, place, known):
+    """The memory that a call takes on undamaged files, measured once."""
+    if tuple(words) not in known:
+        call = Call(nearmiss, words, place)
+        if call.status != 0:
+            sys.exit(f"nearmiss {' '.join(words)} on undamaged files: status {call.status}: {call.stderr}")
+        known[tuple(words)] = call.mib
+    return known[tuple(words)]
+
+
+def try_file(chosen, place, kind, path, chance, known):
+    """Mutants of one file, each read in one of the ways, in turn from a random one: counts of read, refused and wrong."""
     good, name = open(path, "rb").read(), os.path.relpath(path, place)
     if kind == "cache":
-        # What is remembered and damaged is measured again.
+        # A damaged cache of measurements is measured again.
         os.remove(path)
-    calls = [(words, Call(chosen.nearmiss, words, place)) for words in readers(kind, name)]
-    for words, call in calls:
-        if call.status != 0:
-            sys.exit(f"nearmiss {' '.join(words)} on undamaged files: status {call.status}: {call.said}")
+    ways = readers(kind, name)
+    first = chance.randrange(len(ways))
+    # The cached measurements take two seconds to measure again.
+    count = -(-chosen.each // 10) if kind == "cache" else chosen.each
+    calls = [(words, usual_mib(chosen.nearmiss, words, place, known)) for words in (ways[first:] + ways[:first])[:count]]
     counts = {"read": 0, "refused": 0, "wrong": 0}
-    # What is remembered takes two seconds to measure again.
-    for n in range(-(-chosen.each // 10) if kind == "cache" else chosen.each):
+    for n in range(count):
         open(path, "wb").write(mutant(good, chance))
         words, usual = calls[n % len(calls)]
         call = Call(chosen.nearmiss, words, place)
-        why = call.wrong(usual.mib)
+        why = call.wrong(usual)
         counts["wrong" if why else "read" if call.status == 0 else "refused"] += 1
         if why:
             kept = f"{chosen.keep}/{kind}-{n}-{os.path.basename(path)}"
             shutil.copy(path, kept)
-            print(f"  nearmiss {' '.join(words)}: {why}: {call.said.strip()[:300]}\n  the mutant is {kept}", flush=True)
+            print(f"  nearmiss {' '.join(words)}: {why}: {call.stderr.strip()[:300]}\n  the mutant is {kept}", flush=True)
     open(path, "wb").write(good)
     print(f"{name.replace('/run/', '/'):32} {counts['read']:5} read {counts['refused']:5} refused {counts['wrong']:3} wrong", flush=True)
     return counts
@@ -233,7 +243,8 @@ def main():
         if not files:
             sys.exit("no file has such a name")
         chosen.each = -(-chosen.mutants // len(files))
-        all_counts = [try_file(chosen, place, kind, path, chance) for kind, path in files]
+        known = {}
+        all_counts = [try_file(chosen, place, kind, path, chance, known) for kind, path in files]
     sums = {what: sum(counts[what] for counts in all_counts) for what in all_counts[0]}
     print(f"{sum(sums.values())} mutants of {len(files)} files: " + ", ".join(f"{n} {what}" for what, n in sums.items()))
     return 1 if sums["wrong"] else 0

@@ -20,7 +20,7 @@ def readers(model):
     return sorted(tasks(model, "wrong-homes"), key=lambda task: task["tid"])
 
 
-def told(what, model):
+def report(what, model):
     rows = readers(model)
     shares = [100 * row["user"]["bus"]["read_remote"] / max(reads(row["user"]["bus"]), 1) for row in rows]
     remote, all_reads, user, everything = figures(model, "wrong-homes")
@@ -39,8 +39,8 @@ def main():
         os.chdir(place)
         print(cpu())
         good = True
-        wrong = told("wrong homes, while the threads read", window())
-        own = told("own homes, while the threads read  ", window("--own"))
+        wrong = report("wrong homes, while the threads read", window())
+        own = report("own homes, while the threads read  ", window("--own"))
         share = wrong[0] / wrong[1]
         saved = 1 - own[2] / wrong[2]
         good &= 0.45 <= share <= 0.50 and own[0] / own[1] < 0.01 and saved >= 0.35
@@ -55,9 +55,9 @@ def main():
         words = finding["apply"]
         print(f"diagnose: {' '.join(words[2:words.index('--')])} saves {gain:.1%} of {before / 1e6:.1f} M cycles (predicted)")
         apply = [NEARMISS, *words[1:]]
-        # Both are started by nearmiss, whose child's first instructions count as the program's.
-        plain = told("recorded without", recorded([NEARMISS, "launch-in-the-guest", *OFTEN]))
-        under = told("recorded under apply", recorded(apply))
+        # nearmiss starts both: the first instructions of its child count as the program's.
+        plain = report("recorded without", recorded([NEARMISS, "launch-in-the-guest", *OFTEN]))
+        under = report("recorded under apply", recorded(apply))
         predicted = plain[3] - gain * before
         off = under[3] / predicted - 1
         good &= abs(off) <= 0.10

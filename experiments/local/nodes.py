@@ -1,4 +1,4 @@
-"""What the experiments with nodes share: one recording, and its reads by task."""
+"""Shared by the experiments with nodes: one recording, and its reads by task."""
 
 import os, sys
 
@@ -23,7 +23,7 @@ def reads(bus):
 
 
 def figures(model, name):
-    """Of the tasks of this name: remote reads, all bus reads and cycles of user mode; all cycles."""
+    """Counts of the tasks of this name: remote reads, all bus reads and cycles of user mode; all cycles."""
     rows = tasks(model, name)
     user = [row["user"] for row in rows]
     return (sum(u["bus"]["read_remote"] for u in user), sum(reads(u["bus"]) for u in user),

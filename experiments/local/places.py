@@ -14,12 +14,12 @@ PROGRAM = [f"{SUBJECTS}/migrating", "--updates", "600000", "--every", "60000", "
 
 
 def whole(model):
-    """Of the command, user mode and kernel: remote reads, all bus reads, cycles."""
+    """Counts of the command, user mode and kernel: remote reads, all bus reads, cycles."""
     bus = model["totals"]["bus"]
     return bus["read_remote"], reads(bus), model["totals"]["cycles"]
 
 
-def told(what, figures):
+def report(what, figures):
     remote, all_reads, cycles = figures
     print(f"{what}: r {remote:,} of {all_reads:,} bus reads, {cycles / 1e6:.1f} M cycles", flush=True)
 
@@ -38,9 +38,9 @@ def main():
                   for name, row in rows.items()}
             print(f"traced {' '.join(carry) or 'without --carry'}")
             for name, figures in by.items():
-                told(f"  {name} (rehearsed)", figures)
+                report(f"  {name} (rehearsed)", figures)
         stays = whole(recorded([*PROGRAM, "--stay"]))
-        told("the twin that stays (recorded)", stays)
+        report("the twin that stays (recorded)", stays)
         predicted = by["round-robin"]
         off = predicted[2] / stays[2] - 1
         print(f"predicted {predicted[2] / 1e6:.1f} M, recorded {stays[2] / 1e6:.1f} M cycles: {off:+.1%} (wanted within 10%)")

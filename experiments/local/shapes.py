@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What `diagnose` says of programs that it was not written for (`shapes/`), and of their healthy twins.
+"""The findings of `diagnose` on programs that it was not written for (`shapes/`), and on their healthy twins.
 
 Run from the repository's root after `make build`: experiments/local/shapes.py [NAME…]
-Ends with status 1 if a program is not told by its own cause, is offered something else, or a twin is offered anything.
+Ends with status 1 if a program's own cause is not found, is offered something else, or a twin is offered anything.
 """
 
 import json, os, subprocess, sys, tempfile
@@ -13,7 +13,7 @@ SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shapes")
 SUBJECT = os.path.join(SOURCES, "../../../subjects")
 INCLUDE = os.path.join(SOURCES, "../../../native/include")
 LEAST = 0.02  # as diagnose shows findings
-# What may be said of a program. Of a healthy one nothing is offered; what gains nothing may be seen all the same.
+# Treatments that a finding may name. A healthy program is offered nothing; a treatment without gain may be listed.
 HOME, TURN, BIND, POOLS = "Homes of its pages", "all nodes in turn", "a CPU of its own", "pools by thread"
 WRITTEN, FILES, NOTHING = "None by homes: the lines pass", "None by homes of the program's own", None
 # Program and options, its cause, and whether an option of `apply` is offered for it.
@@ -57,13 +57,13 @@ def diagnosed(command):
 
 
 def judge(findings, cause, offered):
-    """What is wrong, in a few words."""
+    """The error, in a few words."""
     seen = [finding for finding in findings if finding["evidence"]["most_gain"] >= LEAST]
     options = [finding for finding in findings if finding["apply"] and finding["prediction"]["gain"] >= LEAST]
     if cause and not any(cause in finding["treatment"] for finding in seen):
-        return "its cause is not told"
+        return "its cause is not found"
     if cause and cause not in max(seen, key=lambda finding: finding["evidence"]["most_gain"])["treatment"]:
-        return "another cause is told first"
+        return "another cause comes first"
     if offered and not any(cause in finding["treatment"] for finding in options):
         return "nothing is offered"
     wrong = [finding["treatment"] for finding in options if not offered or cause not in finding["treatment"]]

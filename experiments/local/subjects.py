@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What `diagnose` says of each subject and its twin on a machine of two nodes.
+"""The findings of `diagnose` on each subject and its twin on a machine of two nodes.
 
 Run from the repository's root after `make build`: experiments/local/subjects.py [NAME…]
-Ends with status 1 if a subject is not told by its own cause, or a twin gets advice.
+Ends with status 1 if a subject's own cause is not found, or a twin gets advice.
 """
 
 import json, os, subprocess, sys, tempfile
@@ -16,7 +16,7 @@ MIGRATING = ["migrating", "--updates", "600000", "--every", "60000", "--entries"
 CASES = [
     ("wrong homes", ["wrong-homes", "--rounds", "12"], "recorded", "Homes of its pages", "--home"),
     ("own homes", ["wrong-homes", "--own", "--rounds", "12"], "recorded", None, None),
-    # Nodes in turn serve four readers faster only where their transactions meet on the bus.
+    # Nodes in turn serve four readers faster only where their transactions share the bus.
     ("all read all", ["wrong-homes", "--shared"], "modelled", "all nodes in turn", None),
     ("a task that moves", MIGRATING, "recorded", "a CPU of its own", "--bind"),
     ("a task that stays", [*MIGRATING, "--stay"], "recorded", None, None),

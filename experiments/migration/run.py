@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tap sends of a command on 1, 2 and 4 CPUs, and of a program that moves from CPU to CPU.
+"""Records that the tap sends of a command on 1, 2 and 4 CPUs, and of a program that moves from CPU to CPU.
 
 Run from the repository's root after `make build`: experiments/migration/run.py [RUNS]
 Ends with status 1 if `sort` on several CPUs sends more than 1.3 times, or the moving program more than 1.5 times, the

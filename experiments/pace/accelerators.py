@@ -123,22 +123,22 @@ class Bench:
         before, begun = accelerator.cpu_seconds(), time.monotonic()
         time.sleep(seconds)
         used, passed = accelerator.cpu_seconds() - before, time.monotonic() - begun
-        told = json.loads(running.communicate()[0])["phases"][-1]
+        phase = json.loads(running.communicate()[0])["phases"][-1]
         time.sleep(0.3)
-        return figures(told, used / passed)
+        return figures(phase, used / passed)
 
 
-def figures(told, cores):
-    """What a turn's load told, with the accelerator's CPU time a second. A turn without an answer has no figures.
+def figures(phase, cores):
+    """The figures of a turn's load, with the accelerator's CPU time a second. A turn without an answer has no figures.
 
     >>> figures({"rate_held": False, "errors": {}, "achieved_per_second": 0.0, "latency": {"p99_ms": None, "mean_ms": None}}, 0.5)
     {'cpu_us': None, 'p99_ms': None, 'mean_ms': None, 'held': False}
     >>> figures({"rate_held": True, "errors": {}, "achieved_per_second": 1e4, "latency": {"p99_ms": 2, "mean_ms": 1}}, 0.5)
     {'cpu_us': 50.0, 'p99_ms': 2, 'mean_ms': 1, 'held': True}
     """
-    answered = told["achieved_per_second"]
-    return {"cpu_us": cores / answered * 1e6 if answered else None, "p99_ms": told["latency"]["p99_ms"],
-            "mean_ms": told["latency"]["mean_ms"], "held": bool(told["rate_held"] and not told["errors"])}
+    answered = phase["achieved_per_second"]
+    return {"cpu_us": cores / answered * 1e6 if answered else None, "p99_ms": phase["latency"]["p99_ms"],
+            "mean_ms": phase["latency"]["mean_ms"], "held": bool(phase["rate_held"] and not phase["errors"])}
 
 
 def known(turns, figure):
@@ -146,7 +146,7 @@ def known(turns, figure):
 
 
 def median(turns, figure):
-    """Of the turns that have the figure; where none has it, a number that compares with nothing.
+    """Median of the turns that have the figure; where none has it, a number that compares with nothing.
 
     >>> median([{"p99_ms": None}, {"p99_ms": 3}, {"p99_ms": 5}], "p99_ms"), median([{"p99_ms": None}], "p99_ms")
     (4.0, nan)

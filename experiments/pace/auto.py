@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the controller is worth: the accelerator's CPU time a request under `pace = "auto"` against fixed intervals. Of those
-whose 99th percentile lies no further than the budget above the unpaced one, the interval with the least CPU time a request
+"""Worth of the controller: the accelerator's CPU time a request under `pace = "auto"` against fixed intervals. Of those
+with a 99th percentile at most the budget above the unpaced one, the interval with the least CPU time a request
 is the best. All take turns within one run, on one CPU; the load has the others. All figures are measured.
 
     experiments/pace/auto.py [--budget 5] [--intervals 3,4,4.5,5] [--rate 10000] [--connections 300] [--engine epoll]
@@ -24,23 +24,23 @@ def arguments():
 
 
 def main():
-    asked = arguments()
-    budget = f"{asked.budget * 1000:.0f}us"
-    paces = ["off", "auto", *(f"{interval * 1000:.0f}us" for interval in asked.intervals)]
+    chosen = arguments()
+    budget = f"{chosen.budget * 1000:.0f}us"
+    paces = ["off", "auto", *(f"{interval * 1000:.0f}us" for interval in chosen.intervals)]
     with Ahead(), Bench() as bench:
-        sides = [bench.accelerator(asked.engine, pace, budget) for pace in paces]
+        sides = [bench.accelerator(chosen.engine, pace, budget) for pace in paces]
         turns = {pace: [] for pace in paces}
-        for number in range(asked.rounds):
+        for number in range(chosen.rounds):
             # Each round begins with another side.
             for side in sides[number % len(sides):] + sides[:number % len(sides)]:
-                turns[side.name].append(bench.turn(side, (asked.rate, asked.connections), asked.seconds))
-    print(f"{asked.engine}, {asked.connections} sockets, {asked.rate} requests/s open loop, {asked.rounds} rounds; measured")
+                turns[side.name].append(bench.turn(side, (chosen.rate, chosen.connections), chosen.seconds))
+    print(f"{chosen.engine}, {chosen.connections} sockets, {chosen.rate} requests/s open loop, {chosen.rounds} rounds; measured")
     added = {pace: median(turns[pace], "p99_ms") - median(turns["off"], "p99_ms") for pace in paces}
     for pace in paces:
         held = sum(turn["held"] for turn in turns[pace])
         print(f"  pace {pace:7}  CPU a request {of_median(turns[pace], 'cpu_us')} µs, p99 {of_median(turns[pace], 'p99_ms')} ms, "
-              f"added {added[pace]:+.2f} ms; rate held {held} of {asked.rounds} times")
-    compare(turns, added, asked.budget)
+              f"added {added[pace]:+.2f} ms; rate held {held} of {chosen.rounds} times")
+    compare(turns, added, chosen.budget)
 
 
 def compare(turns, added, budget):

@@ -46,7 +46,7 @@ server.keepAliveTimeout = 600000;
 server.listen({port}, '127.0.0.1');
 """
 
-# What `nearmiss verify` reads of loads that it does not know.
+# Figures that `nearmiss verify` reads of loads that it does not know.
 DNSPERF = ["--work", r"Queries completed: +([0-9]+)", "--achieved", r"Queries per second: +([0-9.]+)",
            "--metric", r"Average Latency \(s\): +([0-9.]+)"]
 PGBENCH = ["--work", r"actually processed: ([0-9]+)", "--achieved", r"tps = ([0-9.]+)",
@@ -62,9 +62,9 @@ class Server:
     options: list = dataclasses.field(default_factory=list)
     # Programs beside the server's own.
     needs: tuple = ()
-    # What a run may miss of its rate: of a load of a second or two, some answers are still under way at its end.
+    # Share that a run may miss of its rate: of a load of a second or two, some answers are still under way at its end.
     within: str = "3%"
-    # What is done once before the server's first start.
+    # Done once before the server's first start.
     prepare: object = lambda: None
 
     def missing(self):
@@ -115,7 +115,7 @@ def servers(place, rate):
     }
 
 
-# Of which a gain is wanted, and which must not get worse.
+# Servers that must gain, and servers that must not get worse.
 GAIN = ["nginx", "redis", "haproxy", "haproxy-poll", "lighttpd-poll", "memcached-1"]
 NO_WORSE = ["node", "postgres", "varnish", "dnsmasq", "memcached-4", "nginx-close"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers on both sides of pace's thresholds: what `diagnose` says of each, and where it finds a thread that waits too often,
+"""Servers on both sides of pace's thresholds: the findings of `diagnose` on each, and where it finds a thread that waits too often,
 the calls that `rehearse pace` predicts beside those under `apply pace`.
 
     experiments/pace/judges.py [--interval 1ms] [--seconds 3] [NAME…]
@@ -35,7 +35,7 @@ CASES = [
 ]
 
 
-def said(*words, cwd=None):
+def output_of(*words, cwd=None):
     done = subprocess.run([debian.NEARMISS, *words], capture_output=True, text=True, cwd=cwd)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr.strip()[-300:]}")
@@ -45,23 +45,23 @@ def said(*words, cwd=None):
 def judge(command, interval, place):
     """Whether it is found; and of one that is: its calls, the calls predicted and measured an event, the share slept."""
     runs, record = pathlib.Path(place) / "runs", pathlib.Path(place) / "paced.json"
-    said("observe", "--polls", "--log", "--runs", runs, "--", *command)
+    output_of("observe", "--polls", "--log", "--runs", runs, "--", *command)
     run = next(runs.iterdir())
-    findings = json.loads(said("diagnose", run, "--json", cwd=place))["findings"]
+    findings = json.loads(output_of("diagnose", run, "--json", cwd=place))["findings"]
     gains = [finding["prediction"]["gain"] for finding in findings if finding["remedy"] == "pace"]
     if not gains or max(gains) <= 0:
         return None
     events_a_call, [(calls, added, pays)] = predicted.predict(run, interval, place)
-    said("apply", "pace", "--interval", interval, "--json", record, "--", *command)
+    output_of("apply", "pace", "--interval", interval, "--json", record, "--", *command)
     return max(gains), events_a_call, calls, predicted.measure(json.loads(record.read_text()), 0, 0, events_a_call), pays
 
 
-def line_of(name, is_fault, told):
-    right = (told is not None) == is_fault
-    verdict = ("found" if told else "not found") + ("" if right else ", WRONG")
-    if not told:
+def line_of(name, is_fault, found):
+    right = (found is not None) == is_fault
+    verdict = ("found" if found else "not found") + ("" if right else ", WRONG")
+    if not found:
         return f"{name:30} {verdict}"
-    gain, events_a_call, calls, (seen, _, share), pays = told
+    gain, events_a_call, calls, (seen, _, share), pays = found
     beside = f"{seen:.3f} measured ({seen / calls - 1:+.0%})" if seen else f"- measured, slept for {share:.0%} of the events"
     return f"{name:30} {verdict:12} saves {gain:4.0%}; calls an event {1 / events_a_call:.3f}, paced {calls:.3f} predicted, {beside}"
 
@@ -82,9 +82,9 @@ def main():
             continue
         command = [SUBJECT, *options.split(), "--rate", str(rate), "--events", str(round(rate * arguments.seconds / 8) * 8)]
         with tempfile.TemporaryDirectory() as place:
-            told = judge(command, arguments.interval, place)
-        wrong += (told is not None) != is_fault
-        print(line_of(name, is_fault, told), flush=True)
+            found = judge(command, arguments.interval, place)
+        wrong += (found is not None) != is_fault
+        print(line_of(name, is_fault, found), flush=True)
     print(f"{wrong} wrong")
     sys.exit(wrong > 0)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `rehearse pace` predicts of a server beside what `apply pace` then does to it: calls an event, and what is added to
+"""Predictions of `rehearse pace` for a server beside what `apply pace` then does to it: calls an event, and what is added to
 an answer on average, at one interval after another.
 
     experiments/pace/predicted.py                        # nginx, redis, haproxy, lighttpd
@@ -23,7 +23,7 @@ import debian
 
 INTERVALS = "200us,500us,1ms,2ms,5ms,10ms"
 NAMES = ["nginx", "redis", "haproxy", "lighttpd-poll"]
-# Of a run in which the thread sleeps for less than this share of the events, nothing is compared.
+# A run in which the thread sleeps for less than this share of the events is not compared.
 SLEPT = 0.3
 WANTED = 0.2
 
@@ -47,7 +47,7 @@ class Runs:
         return next(runs.iterdir()), float(mean[1]) * 1e6
 
     def paced(self, interval):
-        """What the library counted, and the mean time of an answer."""
+        """Counts of the library, and the mean time of an answer."""
         record = self.place / "paced.json"
         _, mean = self.observe(before=[debian.NEARMISS, "apply", "pace", "--interval", interval, "--json", record, "--"])
         return json.loads(record.read_text()), mean
@@ -58,12 +58,12 @@ def cell(value):
 
 
 def predict(run, intervals, place):
-    """Of the thread that waits most: events a call, and by interval calls an event, time added, whether sleeping pays."""
+    """Figures of the thread that waits most: events a call, and by interval calls an event, time added, whether sleeping pays."""
     line = [debian.NEARMISS, "rehearse", "pace", run, "--all", "--json", "--intervals", intervals]
     done = subprocess.run(line, capture_output=True, text=True, cwd=place)
     if done.returncode:
         raise SystemExit(done.stderr.strip())
-    tables = [told["table"]["rows"] for told in json.loads(done.stdout)["tables"]]
+    tables = [table["table"]["rows"] for table in json.loads(done.stdout)["tables"]]
     if not tables:
         return 1.0, []
     rows = [[cell(value) for value in row] for row in max(tables, key=lambda rows: cell(rows[0][1]))]
@@ -74,7 +74,7 @@ def predict(run, intervals, place):
 
 
 def measure(paced, mean, before, events_a_call):
-    """Of what the thread did while it slept: calls an event, time added, and the share of the events."""
+    """Figures of the thread's work while it slept: calls an event, time added, and the share of the events."""
     awake_calls = paced["awake"]["no_gain"]
     asleep_events = paced["events"] - awake_calls * events_a_call
     share = max(asleep_events / paced["events"], 0.0)
@@ -120,14 +120,14 @@ def main():
             events_a_call, predicted = predict(log, arguments.intervals, place)
             if not predicted:
                 print("  nothing is predicted: no thread waits often for few events")
-            for interval, told in zip(arguments.intervals.split(","), predicted):
+            for interval, figures in zip(arguments.intervals.split(","), predicted):
                 _, before = runs.observe()
                 seen = measure(*runs.paced(interval), before, events_a_call)
-                print(line_of(interval, told, seen), flush=True)
-                rows, agreed = rows + 1, agreed + (told[2] == (seen[0] is not None))
+                print(line_of(interval, figures, seen), flush=True)
+                rows, agreed = rows + 1, agreed + (figures[2] == (seen[0] is not None))
                 if seen[0] is not None:
-                    offs[0].append(abs(seen[0] / told[0] - 1))
-                    offs[1].append(abs(seen[1] / max(told[1], 1) - 1))
+                    offs[0].append(abs(seen[0] / figures[0] - 1))
+                    offs[1].append(abs(seen[1] / max(figures[1], 1) - 1))
     for what, off in zip(("calls an event", "added, mean"), offs):
         if off:
             within = sum(value <= WANTED for value in off)

@@ -14,7 +14,7 @@ import tempfile
 import debian
 
 AIMS = ["1ms", "5ms", "10ms"]
-# What a server that cannot gain may get worse by.
+# Share by which a server that cannot gain may get worse.
 TOLERATED = 1.05
 
 
@@ -38,8 +38,8 @@ def main():
             server.prepare()
             aims = arguments.aims.split(",") if arguments.aims else AIMS if name in debian.GAIN else AIMS[:1]
             for aim in aims:
-                told = verdict(aim, arguments, server, place)
-                print(line_of(name, aim, told), flush=True)
+                record = verdict(aim, arguments, server, place)
+                print(line_of(name, aim, record), flush=True)
 
 
 def verdict(aim, arguments, server, place):
@@ -51,17 +51,17 @@ def verdict(aim, arguments, server, place):
     return json.loads(done.stdout) if done.stdout else done.stderr.strip().splitlines()[-1]
 
 
-def line_of(name, aim, told):
-    if isinstance(told, str):
-        return f"{name:14} {aim:>6}  {told}"
-    if told["outcome"] == "nothing-to-act-on":
-        return f"{name:14} {aim:>6}  never slept\n{'':24}{engaged(told['engaged'])}"
-    cpu, *times = [told["comparison"], *(figure for figure in told["others"] if figure["metric"] in told["judged"])]
-    rates = told["rates"]
+def line_of(name, aim, record):
+    if isinstance(record, str):
+        return f"{name:14} {aim:>6}  {record}"
+    if record["outcome"] == "nothing-to-act-on":
+        return f"{name:14} {aim:>6}  never slept\n{'':24}{engaged(record['engaged'])}"
+    cpu, *times = [record["comparison"], *(figure for figure in record["others"] if figure["metric"] in record["judged"])]
+    rates = record["rates"]
     parts = [f"CPU {ratio(cpu)}", *(f"{short(figure)} {ratio(figure)}" for figure in times),
              f"{rates['without']['achieved']:.0f} and {rates['with']['achieved']:.0f}/s of {rates['with']['offered']:.0f}"]
     note = "  WORSE" if name in debian.NO_WORSE and cpu["ratio"] > TOLERATED else ""
-    return f"{name:14} {aim:>6}  {told['outcome']:14} {'; '.join(parts)}{note}\n{'':24}{engaged(told['engaged'])}"
+    return f"{name:14} {aim:>6}  {record['outcome']:14} {'; '.join(parts)}{note}\n{'':24}{engaged(record['engaged'])}"
 
 
 def ratio(figure):
@@ -74,7 +74,7 @@ def short(figure):
 
 
 def engaged(text):
-    """What the remedy did, without its name."""
+    """The remedy's actions, without its name."""
     return text.split(": ", 1)[1] if text and ": " in text else text
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What pace saves where one `poll` asks about 7,000 sockets: the accelerator's CPU time a request and its 99th percentile,
+"""Savings of pace where one `poll` watches 7,000 sockets: the accelerator's CPU time a request and its 99th percentile,
 paced and not, under one open-loop load. The two sides take turns within one run, on one CPU; the load has the others. All
-figures are measured. Where that is allowed, the programs go ahead of the machine's neighbours.
+figures are measured. If that is allowed, the programs go ahead of the machine's neighbours.
 
     experiments/pace/sockets.py [--pace 3ms] [--rate 10000] [--connections 7000] [--pairs 8] [--seconds 4]
 """
@@ -24,16 +24,16 @@ def arguments():
 
 
 def main():
-    asked = arguments()
+    chosen = arguments()
     with Ahead(), Bench() as bench:
-        sides = [bench.accelerator(asked.engine, pace, asked.budget) for pace in ("off", asked.pace)]
+        sides = [bench.accelerator(chosen.engine, pace, chosen.budget) for pace in ("off", chosen.pace)]
         pairs = []
-        for number in range(asked.pairs):
+        for number in range(chosen.pairs):
             # Each side goes first in every other pair.
             order = sides if number % 2 == 0 else sides[::-1]
-            turns = {side.name: bench.turn(side, (asked.rate, asked.connections), asked.seconds) for side in order}
+            turns = {side.name: bench.turn(side, (chosen.rate, chosen.connections), chosen.seconds) for side in order}
             pairs.append([turns[side.name] for side in sides])
-    print(f"{asked.engine}, {asked.connections} sockets, {asked.rate} requests/s open loop, {asked.pairs} pairs; measured")
+    print(f"{chosen.engine}, {chosen.connections} sockets, {chosen.rate} requests/s open loop, {chosen.pairs} pairs; measured")
     for side, turns in zip(sides, zip(*pairs)):
         held = sum(turn["held"] for turn in turns)
         print(f"  pace {side.name:5}  CPU a request {of_median(turns, 'cpu_us')} µs, mean {of_median(turns, 'mean_ms')} ms, "
@@ -43,7 +43,7 @@ def main():
 
 
 def ratio(pairs, figure):
-    """Of the medians, and of each pair the lowest and highest. A pair counts where both of its turns have the figure.
+    """Change of the medians, and of each pair the lowest and highest. A pair counts where both of its turns have the figure.
 
     >>> ratio([[{"p99_ms": 2}, {"p99_ms": 3}], [{"p99_ms": 2}, {"p99_ms": None}]], "p99_ms")
     '1.50 (pairs 1.50–1.50)'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the daemon of `apply pair` costs: its share of a CPU beside a process of many tasks.
+"""Cost of the daemon of `apply pair`: its share of a CPU beside a process of many tasks.
 
 Counts that every kernel has stand in for hardware counters, which cost as much to read. The tasks take turns on the CPUs
 and give them back often; the daemon reads two counts of each task a period, looks at its mask, and plans.
@@ -61,14 +61,14 @@ def main():
             time.sleep(given.seconds)
             took, over = cpu_seconds(daemon.pid) - before, time.monotonic() - begun
             daemon.send_signal(signal.SIGINT)
-            said = daemon.communicate(timeout=20)[1].strip()
+            stderr = daemon.communicate(timeout=20)[1].strip()
         finally:
             daemon.kill()
             tasks.kill()
             tasks.wait()
     print(f"measured: the daemon takes {100 * took / over:.3f}% of a CPU beside {given.tasks} tasks, at a period of "
           f"{given.period}, over {over:.0f} s")
-    print(said)
+    print(stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `rehearse pair` makes of `groups`: the pairs' ranks, the groups, two recordings of differently placed threads, and
+"""Results of `rehearse pair` on `groups`: the pairs' ranks, the groups, two recordings of differently placed threads, and
 the healthy twin.
 
 Run from the repository's root after `make build subjects`: experiments/pair/groups.py
@@ -53,7 +53,7 @@ def main():
                   f" {'all' if fits else 'NOT all'} {len(same)} rank above all {len(other)}")
             for way, (cycles, of_alone, saved) in rows(rehearsal).items():
                 print(f"    {way:32} {cycles:12,} {of_alone:7.1%} {saved:7.1%}")
-            # Of alone: the two recordings may have a window more or less to replay.
+            # Alone: the two recordings may have a window more or less to replay.
             both.append(rows(rehearsal)["by the groups, replayed whole"][1])
             good &= fits and "|" in rehearsal["subject"]
         apart = abs(both[0] / both[1] - 1)

@@ -2,7 +2,7 @@
 """Two CPUs that share only their last level: do tasks do more beside their like?
 
 Two chases through 4 MiB each and two streams over 64 MiB each take turns, two at a time, like with like or a chase with a
-stream, in rounds whose halves a coin orders. Printed is what each kind did beside its like, of what it did beside the
+stream, in rounds with halves that a coin orders. Printed is what each kind did beside its like, of what it did beside the
 other kind: measured, medians of rounds with the quartiles and the extremes. SMT and a shared second level cannot be shown
 on a machine without them, and counters cannot on one without a PMU.
 
@@ -49,8 +49,8 @@ def main():
         program = f"{place}/neighbours"
         subprocess.run(["cc", "-O2", "-Wall", "-o", program, HERE / "neighbours.c"], check=True)
         numbers = [given.rounds, given.slice, given.chase, given.stream, *cpus, given.seed]
-        said = subprocess.run([program, *map(str, numbers)], check=True, capture_output=True, text=True).stdout
-    rounds = [[int(number) for number in row.split()] for row in said.splitlines()]
+        output = subprocess.run([program, *map(str, numbers)], check=True, capture_output=True, text=True).stdout
+    rounds = [[int(number) for number in row.split()] for row in output.splitlines()]
     print(f"measured: {len(rounds)} rounds of four slices of {given.slice} ms, CPUs {given.cpus}, "
           f"which share {shared_level(cpus)}; seed {given.seed}")
     line("chases", [like / mixed for like, mixed, _, _ in rounds if mixed])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A second opinion on groupings of tasks: two cores of two hardware threads, each core with 8 KiB of first level (4-way)
- * and 512 KiB of second level (8-way), one bus. It knows nothing of nearmiss's model. The hardware thread whose clock is
- * behind executes its next reference; caches are searched from the most recently used line on; a core's tasks take turns
+ * and 512 KiB of second level (8-way), one bus. It knows nothing of nearmiss's model. The hardware thread with the clock
+ * that is behind executes its next reference; caches are searched from the most recently used line on; a core's tasks take turns
  * on its two hardware threads, by slices. Each task executes as many instructions as the others.
  *
  * interleaver SEED PLACEMENTS SLICE INSTRUCTIONS FROM GROUPS STREAM...
@@ -10,14 +10,14 @@
  * GROUPS has a letter a stream: a for the first core, b for the second. FROM is the part of a task, in eighths, that lies
  * behind it when it begins, of what it has beyond INSTRUCTIONS; there it begins anew when its stream is over, so that it
  * may execute more than was recorded. A slice has half to one and a half of SLICE, in cycles, by chance, as else the same
- * tasks would meet again and again. Output: cycles of all tasks together, a line a placement of pages. */
+ * tasks would coincide again and again. Output: cycles of all tasks together, a line a placement of pages. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_TASKS = 64, CORES = 2, THREADS = 2, LINE = 64, PAGE = 4096, BUS = 42, SECOND = 7, MEMORY = 400 };
-/* What a core does not hide of a wait, in tenths. */
+/* The part of a wait that a core does not hide, in tenths. */
 enum { SEEN = 6 };
 
 struct reference {
@@ -57,7 +57,7 @@ static uint64_t mixed(uint64_t a)
     return a ^ a >> 31;
 }
 
-/* Where a page lies: anywhere, alike for all groupings. */
+/* The place of a page: anywhere, alike for all groupings. */
 static uint64_t placed(uint64_t address)
 {
     return (mixed(address / PAGE ^ placement << 40) >> 24) * PAGE + address % PAGE;

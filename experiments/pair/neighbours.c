@@ -98,7 +98,7 @@ static void pause_ms(long ms)
         ;
 }
 
-/* What two tasks did in a slice, added up by task. */
+/* The work of two tasks in a slice, added up by task. */
 static void slice(const pid_t *tasks, int a, int b, long ms, uint64_t *did)
 {
     int both[] = {a, b};

@@ -1,4 +1,4 @@
-"""What the experiments on pairs share: a recording of `groups`, and its rehearsal."""
+"""Shared by the experiments on pairs: a recording of `groups`, and its rehearsal."""
 
 import json, os, subprocess, sys, time
 

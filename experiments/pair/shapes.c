@@ -21,7 +21,7 @@
 
 enum { THREADS = 8, LINE = 64, KIB = 1024 };
 
-/* What a thread reads: of ten reads so many from `shared`, at random; the others from `own`, at random or in order. */
+/* The reads of a thread: of ten reads so many from `shared`, at random; the others from `own`, at random or in order. */
 struct part {
     uint64_t *shared, *own;
     size_t shared_lines, own_lines;

@@ -48,13 +48,13 @@ def second_opinion(place, run, tasks, instructions):
     cycles = {}
     for deal in deals():
         words = [f"{place}/interleaver", "1", PLACEMENTS, SLICE, REPEAT * instructions, FROM, deal, *files]
-        said = subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
-        cycles[deal] = [int(line) for line in said.split()]
+        output = subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
+        cycles[deal] = [int(line) for line in output.split()]
     return cycles
 
 
 def gain(cycles, deal, placements=slice(None)):
-    """What a deal saves of the mean of all, the mean of these placements."""
+    """Share that a deal saves of the mean of all, the mean of these placements."""
     means = [statistics.mean(column) for column in zip(*cycles.values())]
     return statistics.mean(1 - here / mean for here, mean in list(zip(cycles[deal], means))[placements])
 
@@ -78,11 +78,11 @@ def looked_at(place, shape, twin):
         deal = "".join("a" if group == groups[0] else "b" for group in groups)
         there = gain(cycles, deal)
         right = there >= LEAST and abs(there - replayed) <= 0.1
-        said = f"proposed {deal}, {replayed:6.1%} predicted, {there:6.1%} there"
+        text = f"proposed {deal}, {replayed:6.1%} predicted, {there:6.1%} there"
     else:
         right = most < LEAST
-        said = f"nothing proposed ({replayed:5.1%} predicted)              "
-    print(f"{name:14} {len(tasks)} tasks: {said}; best there {best} {most:6.1%}: {'right' if right else 'WRONG'}", flush=True)
+        text = f"nothing proposed ({replayed:5.1%} predicted)              "
+    print(f"{name:14} {len(tasks)} tasks: {text}; best there {best} {most:6.1%}: {'right' if right else 'WRONG'}", flush=True)
     return right
 
 

@@ -2,7 +2,7 @@
 """How long the pair table of 16 tasks takes: 120 pairs on five page placements.
 
 Run from the repository's root after `make build subjects`: experiments/pair/table.py [--reads N]
-Wanted: under 30 s on two CPUs. Prints what the verb says, and its wall seconds beside the load of the machine.
+Wanted: under 30 s on two CPUs. Prints the verb's output, and its wall seconds beside the load of the machine.
 """
 
 import os, subprocess, sys, tempfile, time

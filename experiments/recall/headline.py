@@ -48,13 +48,13 @@ def main():
     if judge.chosen.build_only:
         return 0
     judge.record["headlines"] = []
-    for said in judge.each(lambda item: judge_headline(judge, *item), commands.items()):
-        judge.record["headlines"].append(said)
-        verdict = "FAILED" if said["failed"] else "right" if said["right"] else "WRONG"
-        judge.say(f"{said['name']:16} {verdict:7} {said['seconds']:4.0f} s  wanted {' or '.join(said['wanted'])}\n"
-                  f"    {said['failed'] or said['sentence']}")
-    right = sum(said["right"] for said in judge.record["headlines"])
-    judge.say(f"headlines that name what was planted: {right} of {len(sources)}")
+    for result in judge.each(lambda item: judge_headline(judge, *item), commands.items()):
+        judge.record["headlines"].append(result)
+        verdict = "FAILED" if result["failed"] else "right" if result["right"] else "WRONG"
+        judge.log(f"{result['name']:16} {verdict:7} {result['seconds']:4.0f} s  wanted {' or '.join(result['wanted'])}\n"
+                  f"    {result['failed'] or result['sentence']}")
+    right = sum(result["right"] for result in judge.record["headlines"])
+    judge.log(f"headlines that name what was planted: {right} of {len(sources)}")
     return judge.end(right + MOST_WRONG >= len(sources) and not any(s["failed"] for s in judge.record["headlines"]))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `nearmiss diagnose` finds of healthy commands: nothing, or it is a false finding.
+"""Findings of `nearmiss diagnose` on healthy commands: each is a false finding.
 
 Run from anywhere after `make build`: experiments/recall/healthy.py [--only GLOB]
 Ends with status 1 if a command has a finding or fails, or if fewer than 30 commands could be run.
@@ -129,20 +129,20 @@ def main():
             if shutil.which(words[0]):
                 commands[name] = words
             else:
-                judge.say(f"{name:20} skipped: no {words[0]} here")
+                judge.log(f"{name:20} skipped: no {words[0]} here")
     files = f"{judge.place.name}/files"
     os.makedirs(files)
     prepare(files)
     judge.record["commands"] = []
-    for name, said in judge.each(lambda item: (item[0], judge.diagnose(item[1], files)), commands.items()):
-        wrong = said["findings"] or []
-        judge.record["commands"].append({"name": name, **said})
-        verdict = f"FAILED: {said['failed']}" if said["failed"] else "FALSE FINDING" if wrong else "nothing found"
-        judge.say("\n".join([f"{name:20} {said['seconds']:5.0f} s  {verdict}"]
+    for name, result in judge.each(lambda item: (item[0], judge.diagnose(item[1], files)), commands.items()):
+        wrong = result["findings"] or []
+        judge.record["commands"].append({"name": name, **result})
+        verdict = f"FAILED: {result['failed']}" if result["failed"] else "FALSE FINDING" if wrong else "nothing found"
+        judge.log("\n".join([f"{name:20} {result['seconds']:5.0f} s  {verdict}"]
                             + [f"    ({kind(finding)}) {finding['symptom']}" for finding in wrong]))
     done = judge.record["commands"]
     false, failed = sum(bool(c["findings"]) for c in done), sum(bool(c["failed"]) for c in done)
-    judge.say(f"commands with a false finding: {false} of {len(done) - failed}; failed: {failed}")
+    judge.log(f"commands with a false finding: {false} of {len(done) - failed}; failed: {failed}")
     return judge.end(false + failed == 0 and (len(done) >= ENOUGH or judge.chosen.only != "*"))
 
 

@@ -1,4 +1,4 @@
-"""What the judges share: the options, the build of the programs, one call of nearmiss, and how a finding is read."""
+"""Shared by the judges: the options, the build of the programs, one call of nearmiss, and how a finding is read."""
 
 import argparse, concurrent.futures, fnmatch, json, os, re, signal, subprocess, sys, tempfile, time, tomllib
 
@@ -28,13 +28,13 @@ class Judge:
         if not chosen.build_only and not os.access(self.nearmiss, os.X_OK):
             sys.exit(f"{chosen.nearmiss} is no program: build nearmiss first, or name the binary with --nearmiss")
         self.running = set()
-        for asked in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(asked, lambda *_: sys.exit(130))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: sys.exit(130))
         self.place = tempfile.TemporaryDirectory(prefix="nearmiss-recall-")
         self.record = {"cpu": cpu(), "date": time.strftime("%Y-%m-%d %H:%M"), "binary": version(chosen, self.nearmiss)}
-        self.say(f"{self.record['cpu']}, {self.record['date']}; {self.record['binary']}")
+        self.log(f"{self.record['cpu']}, {self.record['date']}; {self.record['binary']}")
 
-    def say(self, line):
+    def log(self, line):
         print(line, flush=True, file=sys.stderr if self.chosen.json else sys.stdout)
 
     def wanted(self, name):
@@ -60,7 +60,7 @@ class Judge:
         return out
 
     def call(self, folder, *words):
-        """Calls nearmiss in a folder of its own; returns its output, or a line that says why there is none."""
+        """Calls nearmiss in a folder of its own; returns its output, or a line with the reason why there is none."""
         process = subprocess.Popen([self.nearmiss, *words], cwd=folder, stdin=subprocess.DEVNULL, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         self.running.add(process)
@@ -92,7 +92,7 @@ class Judge:
 
 
 def table(source):
-    """What the head of a program says of it: TOML in the lines that begin with ` *:`, `//:` or `#:`."""
+    """The description in the head of a program: TOML in the lines that begin with ` *:`, `//:` or `#:`."""
     lines = re.findall(r"^(?: \*|//|#):(?: (.*))?$", open(source).read(), re.M)
     try:
         return tomllib.loads("\n".join(lines))
@@ -116,7 +116,7 @@ def version(chosen, nearmiss):
 
 
 def end(process):
-    """Asks our own child to end, and ends its session when it does not."""
+    """Sends our own child SIGTERM, and ends its session if it stays."""
     process.terminate()
     try:
         process.wait(timeout=15)
@@ -136,8 +136,8 @@ def rows(finding, title):
     return [row for table in finding["evidence"]["tables"] if table["title"] == title for row in table["rows"]]
 
 
-def told(finding):
-    """All that a finding says to its reader, without the command lines."""
+def text_of_finding(finding):
+    """All text of a finding for its reader, without the command lines."""
     inside = finding["reach"]["inside"] if isinstance(finding["reach"], dict) else {}
     cells = [cell["text"] for table in finding["evidence"]["tables"] for row in table["rows"] for cell in row
              if isinstance(cell, dict) and "text" in cell]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the planted programs share. Compiled with -DTWIN, a program has its fault no more and does the same work: it
+ * Shared by the planted programs. Compiled with -DTWIN, a program has its fault no more and does the same work: it
  * prints the same digest. Every program is called as `PROGRAM SIZE [SHAPE...]`. */
 #ifndef NEARMISS_PLANTED_H
 #define NEARMISS_PLANTED_H

@@ -8,7 +8,7 @@ Ends with status 1 if under 95% of the faults are found, if a twin has a finding
 import glob, os, re, statistics, subprocess, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from judging import HERE, Judge, kind, names, options, program_of, rows, table, told
+from judging import HERE, Judge, kind, names, options, program_of, rows, table, text_of_finding
 
 ENOUGH = 0.95
 CASE_KEYS = {"shape", "pieces", "traced", "measured", "names", "reach"}
@@ -20,7 +20,7 @@ PIECES = re.compile(r"([\d,]+) (?:\w+ )?(?:piece|block|mapping|array|row|stack|o
 
 
 def ways():
-    """Of the first-level data cache of this machine."""
+    """Ways of the first-level data cache of this machine."""
     return int(open("/sys/devices/system/cpu/cpu0/cache/index0/ways_of_associativity").read())
 
 
@@ -78,7 +78,7 @@ def advice_right(fault, finding):
 
 
 def pieces_counted(finding):
-    """How many pieces the symptom tells of; else how many objects the evidence lists."""
+    """How many pieces the symptom names; else how many objects the evidence lists."""
     spoken = PIECES.search(finding["symptom"])
     if spoken:
         return int(spoken[1].replace(",", ""))
@@ -91,7 +91,7 @@ def judge_finding(fault, finding):
     reach = "outside" if finding["reach"] == "outside" else "inside"
     return {
         "kind": kind(finding),
-        "found": right_kind and names(told(finding), fault["names"]),
+        "found": right_kind and names(text_of_finding(finding), fault["names"]),
         "reach_right": reach == fault["reach"],
         "advice_right": fault["kind"] != "sharing" or advice_right(fault, finding),
         "pieces": pieces_counted(finding) if right_kind else None,
@@ -102,13 +102,13 @@ def judge_finding(fault, finding):
 
 def judge_fault(judge, fault):
     """Traces and judges the program and its twin; with --gain, times both."""
-    said = {key: fault[key] for key in ("name", "program", "kind", "split", "reach")}
-    said["pieces_planted"] = fault["pieces"]
+    result = {key: fault[key] for key in ("name", "program", "kind", "split", "reach")}
+    result["pieces_planted"] = fault["pieces"]
     words = [str(fault["traced"]), *fault["shape"]]
     run, twin = judge.diagnose([fault["fault"], *words]), judge.diagnose([fault["twin"], *words])
     judged = [judge_finding(fault, finding) for finding in run["findings"] or []]
     of_fault = sorted((j for j in judged if j["found"]), key=lambda j: (j["advice_right"], j["reach_right"]))
-    said |= {
+    result |= {
         "found": bool(of_fault),
         "finding": of_fault[-1] if of_fault else None,
         "others": [j for j in judged if not j["found"]],
@@ -117,8 +117,8 @@ def judge_fault(judge, fault):
         "seconds": run["seconds"] + twin["seconds"],
     }
     if judge.chosen.gain:
-        said["measured"] = measure(fault, judge.chosen.pairs)
-    return said
+        result["measured"] = measure(fault, judge.chosen.pairs)
+    return result
 
 
 def measure(fault, pairs):
@@ -132,28 +132,28 @@ def measure(fault, pairs):
     return {"gain": statistics.median(gains), "low": quarters[0], "high": quarters[2], "pairs": pairs}
 
 
-def text_of(said):
-    if said["failed"]:
-        return [f"{said['name']:18} FAILED   {said['failed']}"]
-    finding, notes = said["finding"], []
-    if finding and said["pieces_planted"] and finding["pieces"] != said["pieces_planted"]:
-        notes.append(f"{finding['pieces']} pieces told, {said['pieces_planted']} planted")
+def text_of(result):
+    if result["failed"]:
+        return [f"{result['name']:18} FAILED   {result['failed']}"]
+    finding, notes = result["finding"], []
+    if finding and result["pieces_planted"] and finding["pieces"] != result["pieces_planted"]:
+        notes.append(f"{finding['pieces']} pieces named, {result['pieces_planted']} planted")
     if finding and not finding["reach_right"]:
-        notes.append(f"the remedy is from {said['reach']}")
+        notes.append(f"the remedy is from {result['reach']}")
     if finding and not finding["advice_right"]:
-        notes.append("advised to split" if not said["split"] else "not advised to split")
+        notes.append("advised to split" if not result["split"] else "not advised to split")
     verdict = "found" if finding else "MISSED"
-    lines = [f"{said['name']:18} {verdict:8} {said['seconds']:5.0f} s  {'; '.join(notes)}".rstrip()]
+    lines = [f"{result['name']:18} {verdict:8} {result['seconds']:5.0f} s  {'; '.join(notes)}".rstrip()]
     lines += [f"    {finding['symptom']}"] if finding else []
-    lines += [f"    other finding ({other['kind']}): {other['symptom']}" for other in said["others"]]
-    lines += [f"    FALSE FINDING on the twin: {symptom}" for symptom in said["twin_findings"]]
-    return lines + (text_of_gain(said) if "measured" in said else [])
+    lines += [f"    other finding ({other['kind']}): {other['symptom']}" for other in result["others"]]
+    lines += [f"    FALSE FINDING on the twin: {symptom}" for symptom in result["twin_findings"]]
+    return lines + (text_of_gain(result) if "measured" in result else [])
 
 
-def text_of_gain(said):
-    measured, predicted = said["measured"], "nothing predicted"
-    if said["finding"]:
-        whole = said["finding"]["prediction"]
+def text_of_gain(result):
+    measured, predicted = result["measured"], "nothing predicted"
+    if result["finding"]:
+        whole = result["finding"]["prediction"]
         function = whole["function"]
         predicted = f"predicted {whole['gain']:.0%} [{whole['low']:.0%}, {whole['high']:.0%}] of the command"
         if function:
@@ -162,30 +162,30 @@ def text_of_gain(said):
             f"{measured['pairs']} pairs; {predicted}"]
 
 
-def summary(all_said):
+def summary(results):
     def of(part, whole):
         return f"{part} of {whole}" + (f" ({part / whole:.0%})" if whole else "")
 
-    found = [said for said in all_said if said["found"]]
-    lines = [f"recall: {of(len(found), len(all_said))} faults found"]
+    found = [result for result in results if result["found"]]
+    lines = [f"recall: {of(len(found), len(results))} faults found"]
     for what, is_one in {
         "crowds": lambda s: s["kind"] == "crowd",
         "false sharing": lambda s: s["kind"] == "sharing" and s["split"],
         "true sharing": lambda s: s["kind"] == "sharing" and not s["split"],
     }.items():
-        lines.append(f"  {what}: {of(sum(map(is_one, found)), sum(map(is_one, all_said)))}")
-    programs = {said["program"] for said in all_said}
-    whole = programs - {said["program"] for said in all_said if not said["found"]}
+        lines.append(f"  {what}: {of(sum(map(is_one, found)), sum(map(is_one, results)))}")
+    programs = {result["program"] for result in results}
+    whole = programs - {result["program"] for result in results if not result["found"]}
     lines.append(f"  programs found in every shape: {of(len(whole), len(programs))}")
-    counted = [said for said in found if said["pieces_planted"]]
-    right = sum(said["finding"]["pieces"] == said["pieces_planted"] for said in counted)
+    counted = [result for result in found if result["pieces_planted"]]
+    right = sum(result["finding"]["pieces"] == result["pieces_planted"] for result in counted)
     lines.append(f"pieces counted right: {of(right, len(counted))}")
     lines.append(f"remedy from the right side: {of(sum(s['finding']['reach_right'] for s in found), len(found))}")
-    sharing = [said for said in found if said["kind"] == "sharing"]
+    sharing = [result for result in found if result["kind"] == "sharing"]
     advised = sum(s["finding"]["advice_right"] for s in sharing)
     lines.append(f"right advice about splitting: {of(advised, len(sharing))}")
-    lines.append(f"twins with a finding: {of(sum(bool(s['twin_findings']) for s in all_said), len(all_said))}")
-    lines.append(f"failed: {sum(bool(s['failed']) for s in all_said)}")
+    lines.append(f"twins with a finding: {of(sum(bool(s['twin_findings']) for s in results), len(results))}")
+    lines.append(f"failed: {sum(bool(s['failed']) for s in results)}")
     return lines
 
 
@@ -199,20 +199,20 @@ def main():
     faults = [fault for source in sources for fault in cases(source)]
     faults = [f for f in faults if judge.wanted(f["name"]) and judge.chosen.half in (None, f["half"])]
     build(judge, faults)
-    judge.say(f"built {len({f['program'] for f in faults})} programs with {len(faults)} faults, and their twins")
+    judge.log(f"built {len({f['program'] for f in faults})} programs with {len(faults)} faults, and their twins")
     if judge.chosen.build_only:
         return 0
     if not faults:
         sys.exit("no fault has such a name")
-    all_said = []
-    for said in judge.each(lambda fault: judge_fault(judge, fault), faults):
-        all_said.append(said)
-        judge.say("\n".join(text_of(said)))
-    lines = summary(all_said)
-    judge.say("\n".join(lines))
-    judge.record |= {"faults": all_said, "summary": lines}
-    found = sum(said["found"] for said in all_said)
-    return judge.end(found >= ENOUGH * len(all_said) and not any(s["failed"] or s["twin_findings"] for s in all_said))
+    results = []
+    for result in judge.each(lambda fault: judge_fault(judge, fault), faults):
+        results.append(result)
+        judge.log("\n".join(text_of(result)))
+    lines = summary(results)
+    judge.log("\n".join(lines))
+    judge.record |= {"faults": results, "summary": lines}
+    found = sum(result["found"] for result in results)
+    return judge.end(found >= ENOUGH * len(results) and not any(s["failed"] or s["twin_findings"] for s in results))
 
 
 if __name__ == "__main__":

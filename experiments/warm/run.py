@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a compile costs in a guest, with and without a run ahead: two compiles in one guest, and one.
+"""Cost of a compile in a guest, with and without a run ahead: two compiles in one guest, and one.
 
 Run from the repository's root after `make build`: experiments/warm/run.py [RUNS]
 Modelled cycles of the command's tasks, user and kernel, a compile. "recurs" leaves out the waits of first touches.

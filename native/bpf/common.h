@@ -102,7 +102,7 @@ static __always_inline void flow_change(__u32 flow, __u64 now, int by)
     if (!all || flow >= FLOWS)
         return;
     struct flow_cell *cell = &all->of[flow];
-    cell->area_ns += cell->open * (__s64)(now - cell->changed_ns);
+    cell->area_ns += cell->open * (__s64)within(cell->changed_ns, now);
     cell->changed_ns = now;
     cell->open += by;
 }

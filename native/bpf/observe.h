@@ -74,10 +74,10 @@ struct poll_stat {
     __u64 started_ns; /* distinguishes a thread from a later one of the same number */
     /* The call under way: when it began, 0 if there is none; the thread's CPU time then; the descriptors or events it
      * polls for; how long it would wait, below 0 if without limit. */
-    __u64 enter_ns, enter_runtime_ns, asks;
+    __u64 enter_ns, enter_runtime_ns, requested;
     __s64 timeout_ns;
     __u32 tgid, last_cpu;
-    __u64 calls, asked, events;
+    __u64 calls, requested_total, events;
     __u64 with_events, empty, failed; /* calls that returned > 0, 0, < 0 */
     __u64 zero_timeout;
     __u64 blocked_ns, on_cpu_ns;
@@ -96,7 +96,7 @@ struct poll_stat {
 struct poll_event { /* one call, on request */
     __u64 enter_ns, exit_ns, blocked_ns, on_cpu_ns, interval_ns;
     __s64 timeout_ns; /* below 0: without limit */
-    __u32 asked, kind;
+    __u32 requested, kind;
     __s32 returned, again; /* below 0: not known */
     __u32 cpu, tid, tgid, padding;
 };

@@ -101,7 +101,7 @@ static __always_inline struct poll_stat *poll_new_row(struct task_struct *task, 
 }
 
 /* The row of the call that begins, if it counts. */
-static __always_inline struct poll_stat *poll_begin(__u32 kind, __u64 asked, __s64 timeout_ns, __u32 set)
+static __always_inline struct poll_stat *poll_begin(__u32 kind, __u64 requested, __s64 timeout_ns, __u32 set)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct poll_stat *stat = poll_row(task, kind);
@@ -121,7 +121,7 @@ static __always_inline struct poll_stat *poll_begin(__u32 kind, __u64 asked, __s
         return 0;
     stat->enter_ns = now;
     stat->enter_runtime_ns = running_for(task, now);
-    stat->asks = asked;
+    stat->requested = requested;
     stat->timeout_ns = timeout_ns;
     stat->set = set;
     return stat;
@@ -160,7 +160,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
         stat->cpu_changes++;
     stat->last_cpu = cpu;
     stat->calls++;
-    stat->asked += stat->asks;
+    stat->requested_total += stat->requested;
     stat->zero_timeout += !stat->timeout_ns;
     stat->on_cpu_ns += on_cpu;
     stat->blocked_ns += elapsed - on_cpu;
@@ -189,7 +189,7 @@ static __always_inline void poll_end(__u32 kind, long returned)
             event->on_cpu_ns = on_cpu;
             event->interval_ns = interval;
             event->timeout_ns = stat->timeout_ns;
-            event->asked = stat->asks;
+            event->requested = stat->requested;
             event->kind = kind;
             event->returned = returned;
             event->again = again;
@@ -224,7 +224,7 @@ static __always_inline __s64 timeout_at(unsigned long pointer, __u64 part_ns)
 }
 
 /* Returns how many descriptors three select sets contain, of the first 256 (a set is as long as `n` specifies). */
-static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u64 except)
+static __always_inline __u64 select_descriptors(__u64 n, __u64 read, __u64 write, __u64 except)
 {
     __u64 total = 0;
     unsigned long sets[3] = {read, write, except};
@@ -242,7 +242,7 @@ static __always_inline __u64 select_asked(__u64 n, __u64 read, __u64 write, __u6
 
 /* Reads each call's arguments. epoll's do not contain how many descriptors it watches: the observer reads the set
  * itself, by its descriptor. */
-static __always_inline struct poll_stat *poll_told(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
+static __always_inline struct poll_stat *poll_arguments(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
 {
     switch (kind) {
     case POLL_POLL:
@@ -250,9 +250,9 @@ static __always_inline struct poll_stat *poll_told(__u32 kind, __u64 a0, __u64 a
     case POLL_PPOLL:
         return poll_begin(kind, a1, timeout_at(a2, 1), 0);
     case POLL_SELECT:
-        return poll_begin(kind, select_asked(a0, a1, a2, a3), timeout_at(a4, 1000), 0);
+        return poll_begin(kind, select_descriptors(a0, a1, a2, a3), timeout_at(a4, 1000), 0);
     case POLL_PSELECT6:
-        return poll_begin(kind, select_asked(a0, a1, a2, a3), timeout_at(a4, 1), 0);
+        return poll_begin(kind, select_descriptors(a0, a1, a2, a3), timeout_at(a4, 1), 0);
     case POLL_EPOLL_WAIT:
     case POLL_EPOLL_PWAIT:
         return poll_begin(kind, 0, milliseconds(a3), a0);
@@ -266,7 +266,7 @@ static __always_inline struct poll_stat *poll_told(__u32 kind, __u64 a0, __u64 a
 
 static __always_inline void poll_call(__u32 kind, __u64 a0, __u64 a1, __u64 a2, __u64 a3, __u64 a4)
 {
-    struct poll_stat *stat = poll_told(kind, a0, a1, a2, a3, a4);
+    struct poll_stat *stat = poll_arguments(kind, a0, a1, a2, a3, a4);
     if (log_events && stat)
         return_expected(kind, stat, bpf_get_current_task_btf()->nvcsw, a0, a1, a2, a3);
 }
@@ -347,7 +347,7 @@ static __always_inline void poll_found(struct task_struct *task, __u64 now)
     }
     bool counted = kind == POLL_POLL || kind == POLL_PPOLL;
     bool timed = kind == POLL_POLL || kind == POLL_EPOLL_WAIT || kind == POLL_EPOLL_PWAIT;
-    stat->asks = counted ? BPF_CORE_READ(regs, si) : 0;
+    stat->requested = counted ? BPF_CORE_READ(regs, si) : 0;
     stat->timeout_ns = timed ? milliseconds(counted ? BPF_CORE_READ(regs, dx) : BPF_CORE_READ(regs, r10)) : WITHOUT_LIMIT;
     bool epolled = kind == POLL_EPOLL_WAIT || kind == POLL_EPOLL_PWAIT || kind == POLL_EPOLL_PWAIT2;
     stat->set = epolled ? BPF_CORE_READ(regs, di) : 0;

@@ -98,14 +98,14 @@ __noinline int find_block(__u32 row, __u64 at, __u32 rest)
 }
 
 /* Puts the descriptors with events among those of a poll into `found`. */
-static __always_inline bool find_polled(struct poll_return *kept, __u32 row, __u64 asked)
+static __always_inline bool find_polled(struct poll_return *kept, __u32 row, __u64 requested)
 {
     kept->seen = 0;
     for (__u32 block = 0; block < MOST_POLLED / BLOCK; block++) {
         __u64 first = block * BLOCK;
-        if (first >= asked || kept->seen >= kept->events)
+        if (first >= requested || kept->seen >= kept->events)
             break;
-        __u64 rest = asked - first;
+        __u64 rest = requested - first;
         if (!find_block(row, kept->at[0] + first * 8, rest > BLOCK ? BLOCK : rest))
             return false;
     }
@@ -222,7 +222,7 @@ static __always_inline int compare(__u32 kind, struct poll_stat *stat, struct po
         return NOT_COMPARED;
     bool polled = kind == POLL_POLL || kind == POLL_PPOLL;
     kept->events = returned;
-    bool found = polled ? find_polled(kept, stat->row, stat->asks) : find_epolled(kept);
+    bool found = polled ? find_polled(kept, stat->row, stat->requested) : find_epolled(kept);
     return found ? count_again(stat->row) : NOT_COMPARED;
 }
 

@@ -25,8 +25,8 @@
 /* One place a thread, so that the tap finds it in a pause too, when it sees no stores. */
 static __thread struct nearmiss_mailbox mail __attribute__((tls_model("initial-exec"), aligned(64)));
 
-static __attribute__((noinline)) void tell(enum nm_heap_op operation, const void *address, size_t size, const void *old,
-                                           size_t alignment)
+static __attribute__((noinline)) void report(enum nm_heap_op operation, const void *address, size_t size,
+                                             const void *old, size_t alignment)
 {
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_SKIP_ON);
     mail.operation = operation;
@@ -121,7 +121,7 @@ EXPORT void *malloc(size_t size)
         return early_block(size);
     void *block = next.malloc(size);
     if (block)
-        tell(NM_HEAP_ALLOC, block, size, NULL, 0);
+        report(NM_HEAP_ALLOC, block, size, NULL, 0);
     return block;
 }
 
@@ -132,7 +132,7 @@ EXPORT void *calloc(size_t count, size_t size)
         return __builtin_mul_overflow(count, size, &bytes) ? NULL : early_block(bytes);
     void *block = next.calloc(count, size);
     if (block)
-        tell(NM_HEAP_ALLOC, block, count * size, NULL, 0);
+        report(NM_HEAP_ALLOC, block, count * size, NULL, 0);
     return block;
 }
 
@@ -141,7 +141,7 @@ EXPORT void free(void *block)
     if (!block || is_early(block))
         return;
     int before = errno;
-    tell(NM_HEAP_FREE, block, 0, NULL, 0);
+    report(NM_HEAP_FREE, block, 0, NULL, 0);
     if (ready())
         next.free(block);
     errno = before;
@@ -158,9 +158,9 @@ EXPORT void *realloc(void *old, size_t size)
     }
     void *block = next.realloc(old, size);
     if (block)
-        tell(old ? NM_HEAP_REALLOC : NM_HEAP_ALLOC, block, size, old, 0);
+        report(old ? NM_HEAP_REALLOC : NM_HEAP_ALLOC, block, size, old, 0);
     else if (old && size == 0)
-        tell(NM_HEAP_FREE, old, 0, NULL, 0);
+        report(NM_HEAP_FREE, old, 0, NULL, 0);
     return block;
 }
 
@@ -180,35 +180,35 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
         return ENOMEM;
     int error = next.posix_memalign(block, alignment, size);
     if (!error && *block)
-        tell(NM_HEAP_ALLOC, *block, size, NULL, alignment);
+        report(NM_HEAP_ALLOC, *block, size, NULL, alignment);
     return error;
 }
 
-static void *told(void *block, size_t size, size_t alignment)
+static void *reported(void *block, size_t size, size_t alignment)
 {
     if (block)
-        tell(NM_HEAP_ALLOC, block, size, NULL, alignment);
+        report(NM_HEAP_ALLOC, block, size, NULL, alignment);
     return block;
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
-    return ready() && next.aligned_alloc ? told(next.aligned_alloc(alignment, size), size, alignment) : NULL;
+    return ready() && next.aligned_alloc ? reported(next.aligned_alloc(alignment, size), size, alignment) : NULL;
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    return ready() && next.memalign ? told(next.memalign(alignment, size), size, alignment) : NULL;
+    return ready() && next.memalign ? reported(next.memalign(alignment, size), size, alignment) : NULL;
 }
 
 EXPORT void *valloc(size_t size)
 {
-    return ready() && next.valloc ? told(next.valloc(size), size, 4096) : NULL;
+    return ready() && next.valloc ? reported(next.valloc(size), size, 4096) : NULL;
 }
 
 EXPORT void *pvalloc(size_t size)
 {
-    return ready() && next.pvalloc ? told(next.pvalloc(size), (size + 4095) & ~(size_t)4095, 4096) : NULL;
+    return ready() && next.pvalloc ? reported(next.pvalloc(size), (size + 4095) & ~(size_t)4095, 4096) : NULL;
 }
 
 /* ---- stacks ------------------------------------------------------------------------------------------------------ */
@@ -218,7 +218,7 @@ struct beginning {
     void *argument;
 };
 
-static void tell_stack(void)
+static void report_stack(void)
 {
     pthread_attr_t attributes;
     void *stack;
@@ -228,7 +228,7 @@ static void tell_stack(void)
         int error = pthread_attr_getstack(&attributes, &stack, &size);
         pthread_attr_destroy(&attributes);
         if (!error)
-            tell(NM_HEAP_STACK, stack, size, NULL, 0);
+            report(NM_HEAP_STACK, stack, size, NULL, 0);
     }
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_SKIP_OFF);
 }
@@ -237,7 +237,7 @@ static void *begin_thread(void *given)
 {
     struct beginning beginning = *(struct beginning *)given;
     next.free(given);
-    tell_stack();
+    report_stack();
     return beginning.start(beginning.argument);
 }
 

@@ -85,8 +85,8 @@ static inline struct nearmiss_coloring nearmiss_coloring_make(uintptr_t piece, u
 static inline uintptr_t nearmiss_colors_asked(void)
 {
 	const char *text = getenv("NEARMISS_COLOR");
-	unsigned long asked = text ? strtoul(text, NULL, 10) : 1;
-	return asked >= 1 && asked <= 1024 ? (uintptr_t)1 << nearmiss_log2(asked) : 1;
+	unsigned long requested = text ? strtoul(text, NULL, 10) : 1;
+	return requested >= 1 && requested <= 1024 ? (uintptr_t)1 << nearmiss_log2(requested) : 1;
 }
 
 /* The piece that a pointer points into. */

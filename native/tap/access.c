@@ -169,7 +169,7 @@ static inline void solo_remember(struct vcpu *v, uint64_t vaddr, uint64_t page, 
 }
 
 /* Sends a line that is not there, or a use that is new. */
-static __attribute__((noinline)) void solo_tell(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
+static __attribute__((noinline)) void solo_send(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *insn,
                                                 int store, uint64_t page, unsigned word, int stored, int kernel)
 {
     struct vcpu *v = &tap_vcpus[0];
@@ -190,7 +190,7 @@ solo_first_level(qemu_plugin_meminfo_t info, uint64_t vaddr, struct nm_insn *ins
     }
     const struct first_level_use use = first_level_use(&v->first_data, vaddr, page, store);
     if (use.sent) {
-        solo_tell(info, vaddr, insn, store, page, use.word, use.stored, kernel);
+        solo_send(info, vaddr, insn, store, page, use.word, use.stored, kernel);
         return;
     }
     solo_hit(v, insn, store, kernel);

@@ -29,7 +29,7 @@ struct held {
 };
 static struct held *first, **last = &first;
 
-static uint64_t *told; /* hashes of what was sent; 0: empty; open addressing */
+static uint64_t *sent_hashes; /* hashes of what was sent; 0: empty; open addressing */
 static uint64_t size, used;
 
 static uint64_t mix(uint64_t h, uint64_t word)
@@ -53,18 +53,18 @@ static uint64_t hash(uint64_t vaddr, const uint8_t *payload, uint32_t bytes)
 static uint64_t *place_of(uint64_t h)
 {
     uint64_t at = h & (size - 1);
-    while (told[at] && told[at] != h)
+    while (sent_hashes[at] && sent_hashes[at] != h)
         at = (at + 1) & (size - 1);
-    return &told[at];
+    return &sent_hashes[at];
 }
 
 static int grow(void)
 {
-    uint64_t *before = told, before_size = size;
+    uint64_t *before = sent_hashes, before_size = size;
     uint64_t *fresh = calloc(size ? size * 2 : 1u << 14, sizeof *fresh);
     if (!fresh)
         return 0;
-    told = fresh;
+    sent_hashes = fresh;
     size = size ? size * 2 : 1u << 14;
     for (uint64_t i = 0; i < before_size; i++)
         if (before[i])

@@ -33,7 +33,7 @@ int code_line_init(void)
     if (first_level_refused(control->first_level_fetch_ways, control->first_level_fetch_tree))
         return -1;
     c->ways = control->first_level_fetch_ways;
-    c->told_for = first_level_told_for(c->ways);
+    c->resend_after = first_level_resend_after(c->ways);
     tap.misses_only = control->first_level_misses_only != 0;
     if (control->first_level_fetch_tree)
         tree_plant(&c->tree, c->ways);
@@ -100,13 +100,13 @@ static unsigned place(const struct code_level *c, const struct code_set *s)
     return c->tree.ways ? tree_points_at(&c->tree, s->order) : oldest;
 }
 
-static void forget_told(struct code_level *c)
+static void forget_sent(struct code_level *c)
 {
     c->misses = 0;
     for (uint32_t i = 0; i <= tap.index_mask; i++)
         for (uint32_t way = 0; way < c->ways; way++)
             if (c->sets[i].ways[way])
-                c->sets[i].ways[way]->told = 0;
+                c->sets[i].ways[way]->sent = 0;
 }
 
 static unsigned fill(struct code_level *c, struct code_set *s, struct code_line *l)
@@ -116,14 +116,14 @@ static unsigned fill(struct code_level *c, struct code_set *s, struct code_line 
     unsigned again = 0;
     if (gone) {
         again = gone->again;
-        gone->here = gone->told = 0;
+        gone->here = gone->sent = 0;
     }
     s->ways[way] = l;
     l->way = (uint8_t)way;
     l->here = 1;
     l->again = 0;
-    if (unlikely(++c->misses == c->told_for) && !tap.misses_only)
-        forget_told(c);
+    if (unlikely(++c->misses == c->resend_after) && !tap.misses_only)
+        forget_sent(c);
     return way | again << 4;
 }
 
@@ -135,7 +135,7 @@ unsigned code_line_news(struct code_level *c, struct code_line *l)
         l->again |= s->newest != l;
     else
         word = fill(c, s, l);
-    l->told = 1;
+    l->sent = 1;
     s->newest = l;
     if (c->tree.ways)
         s->order = tree_used(&c->tree, s->order, l->way);
@@ -149,7 +149,7 @@ void code_line_take(struct code_level *c, uint64_t line)
         struct code_line *l = s->ways[way];
         if (!l || l->line != line)
             continue;
-        l->here = l->told = 0;
+        l->here = l->sent = 0;
         s->ways[way] = NULL;
         if (s->newest == l)
             s->newest = NULL;

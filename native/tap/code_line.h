@@ -15,7 +15,7 @@ struct code_line {
     uint64_t used; /* time of its last use */
     uint64_t line; /* offset in guest RAM >> SOLO_LINE_LOG2 */
     uint8_t here;  /* in the first level */
-    uint8_t told;  /* and its miss was sent, or another use lately */
+    uint8_t sent;  /* and its miss was sent, or another use lately */
     uint8_t again; /* and used again after another line of its set; not kept where misses are all that is sent */
     uint8_t way;
 };
@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) int code_line_used(struct code_leve
                                                                 int misses_only)
 {
     l->used = now;
-    if (unlikely(!l->told))
+    if (unlikely(!l->sent))
         return 1;
     if (misses_only && !c->tree.ways)
         return 0;

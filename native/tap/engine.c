@@ -101,8 +101,8 @@ int engine_number_vcpus(void)
     if (tap.vcpus == 1 || qemu_plugin_version == 1)
         return 0;
     if (!qemu_get_cpu || !tcg_cpu_init_cflags) {
-        tap_fail("this QEMU exports no tcg_cpu_init_cflags, so the tap cannot tell its CPUs apart: trace with one CPU, or "
-                 "use QEMU 7.2, 10 or 11 of Debian");
+        tap_fail("this QEMU exports no tcg_cpu_init_cflags, so the tap cannot distinguish its CPUs: trace with one CPU, "
+                 "or use QEMU 7.2, 10 or 11 of Debian");
         return -1;
     }
     for (uint32_t i = 0; i < tap.vcpus; i++)
@@ -114,6 +114,16 @@ void engine_end_slice(uint32_t index)
 {
     if (qemu_get_cpu && cpu_exit)
         cpu_exit(qemu_get_cpu((int)index));
+}
+
+int engine_vcpu(void)
+{
+    if (!qemu_get_cpu || !&current_cpu || !current_cpu)
+        return -1;
+    for (uint32_t i = 0; i < tap.vcpus; i++)
+        if (qemu_get_cpu((int)i) == current_cpu)
+            return (int)i;
+    return -1;
 }
 
 void engine_check_vcpu(uint32_t index)

@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) int level_run_plainly(struct vcpu *
                                                                    int kernel, int misses_only)
 {
     const uint64_t before = v->instructions[USER] + v->instructions[KERNEL];
-    if (unlikely(v->attention || before >= v->instructions_limit || !run->first->told))
+    if (unlikely(v->attention || before >= v->instructions_limit || !run->first->sent))
         return 0;
     run->insn->executions++;
     v->instructions[kernel] += run->instructions;

@@ -6,7 +6,7 @@ enum { EMPTY = ~0u, NO_WAY = ~0u - 1 };
 
 /* The model separates conflicts from capacity by a fully associative shadow of the level, which must not take a line
  * for old that is used all the time: so its use is sent again after this part of the level's lines was missed. */
-enum { TOLD_FOR_PART = 2 };
+enum { RESEND_PART = 2 };
 
 static void clear(struct first_level *c, struct first_level_set *s)
 {
@@ -32,9 +32,9 @@ int first_level_refused(uint32_t ways, uint32_t tree)
     return 0;
 }
 
-uint32_t first_level_told_for(uint32_t ways)
+uint32_t first_level_resend_after(uint32_t ways)
 {
-    return ((tap.index_mask + 1) * ways + TOLD_FOR_PART - 1) / TOLD_FOR_PART;
+    return ((tap.index_mask + 1) * ways + RESEND_PART - 1) / RESEND_PART;
 }
 
 int first_level_init(void)
@@ -47,7 +47,7 @@ int first_level_init(void)
     if (first_level_refused(control->first_level_data_ways, control->first_level_data_tree))
         return -1;
     c->ways = control->first_level_data_ways;
-    c->told_for = first_level_told_for(c->ways);
+    c->resend_after = first_level_resend_after(c->ways);
     if (control->first_level_data_tree)
         tree_plant(&c->tree, c->ways);
     for (uint32_t i = 0; i <= tap.index_mask; i++)
@@ -55,11 +55,11 @@ int first_level_init(void)
     return 0;
 }
 
-static void forget_told(struct first_level *c)
+static void forget_sent(struct first_level *c)
 {
     c->misses = 0;
     for (uint32_t i = 0; i <= tap.index_mask; i++)
-        c->sets[i].told = 0;
+        c->sets[i].sent = 0;
 }
 
 /* The first way that is empty, or the one that goes. */
@@ -77,12 +77,12 @@ unsigned first_level_fill(struct first_level *c, struct first_level_set *s, uint
     const unsigned way = place(c, s), again = s->again >> way & 1;
     const uint16_t bit = (uint16_t)(1u << way);
     s->pages[way] = page;
-    s->told |= bit;
+    s->sent |= bit;
     s->again &= (uint16_t)~bit;
     s->stored = (uint16_t)(store ? s->stored | bit : s->stored & ~bit);
     first_level_used(c, s, way);
-    if (unlikely(++c->misses == c->told_for))
-        forget_told(c);
+    if (unlikely(++c->misses == c->resend_after))
+        forget_sent(c);
     return way | again << 4;
 }
 

@@ -74,9 +74,9 @@ first_level_use(struct first_level *c, uint64_t vaddr, uint64_t page, int store)
         s->again |= (uint16_t)bit;
         first_level_used(c, s, way);
     }
-    const int news = !(s->told & bit) || (store && !(s->stored & bit));
+    const int news = !(s->sent & bit) || (store && !(s->stored & bit));
     if (unlikely(news)) {
-        s->told |= (uint16_t)bit;
+        s->sent |= (uint16_t)bit;
         s->stored |= (uint16_t)((unsigned)store << way);
     }
     return (struct first_level_use){news, (s->stored & bit) != 0, 0};

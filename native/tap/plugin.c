@@ -87,7 +87,7 @@ static int configure(void)
     tap.solo = c->vcpus == 1 && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2 &&
                !tap.ordered && !tap.by_task;
     if ((tap.ordered || tap.by_task) && (c->first_level_data_ways || c->first_level_fetch_ways)) {
-        tap_fail("the tap cannot run a first level whose stores or tasks a replay may change");
+        tap_fail("the tap cannot run a first level if a replay may change stores or tasks");
         return -1;
     }
     tap.solo_mask = (uint64_t)tap.index_mask * sizeof(struct filter_entry);

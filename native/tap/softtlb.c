@@ -28,12 +28,12 @@ static void choose_way(const struct qemu_plugin_hwaddr *hw)
         return;
     }
     uint64_t offset = ram_of_host(((const struct hwaddr_v1 *)hw)->host);
-    uint64_t told = qemu_plugin_hwaddr_phys_addr(hw);
-    if (offset != ~0ULL && (told == offset || (told > offset && told - offset <= ram_bytes())))
+    uint64_t physical = qemu_plugin_hwaddr_phys_addr(hw);
+    if (offset != ~0ULL && (physical == offset || (physical > offset && physical - offset <= ram_bytes())))
         way = BY_HOST_POINTER;
-    else if (told < tap.control->node_bytes[0])
-        tap_fail("this QEMU's physical addresses are not understood (%#" PRIx64 " and %#" PRIx64 "): use QEMU 7.2", told,
-                 offset);
+    else if (physical < tap.control->node_bytes[0])
+        tap_fail("this QEMU's physical addresses are not understood (%#" PRIx64 " and %#" PRIx64 "): use QEMU 7.2",
+                 physical, offset);
 }
 
 uint64_t softtlb_fill(struct vcpu *v, qemu_plugin_meminfo_t info, uint64_t vaddr)

@@ -41,7 +41,7 @@ struct tree {
 struct first_level_set {
     uint64_t order;      /* of its ways, by use: digits, or the bits of a tree */
     uint16_t stored;     /* by way, a bit each: a store was sent */
-    uint16_t told;       /* the same: a use was sent lately */
+    uint16_t sent;       /* the same: a use was sent lately */
     uint16_t again;      /* the same: it was used again after another line of the set was */
     uint8_t newest, used; /* way used last; ways in use */
     uint32_t pages[FIRST_LEVEL_WAYS_MAX]; /* by way: of its line; all sets lie inside a page */
@@ -51,7 +51,7 @@ struct first_level {
     struct first_level_set sets[FIRST_LEVEL_SETS_MAX];
     struct tree tree;
     uint32_t ways;
-    uint32_t misses, told_for; /* misses since all was untold; how many there are until it is again */
+    uint32_t misses, resend_after; /* misses since `sent` was cleared; how many until it is again */
 };
 
 /* Sets of the first level of instructions. */
@@ -66,7 +66,7 @@ struct code_level {
     struct code_set sets[FIRST_LEVEL_SETS_MAX];
     struct tree tree;
     uint32_t ways;
-    uint32_t misses, told_for; /* as in first_level */
+    uint32_t misses, resend_after; /* as in first_level */
 };
 
 struct tlb_entry {
@@ -233,7 +233,7 @@ void fetch_clear(struct vcpu *);
 /* first_level.c: the machine's first level of data, where the tap runs it */
 int first_level_init(void);
 int first_level_refused(uint32_t ways, uint32_t tree); /* 1 and a message if the tap cannot run such a level */
-uint32_t first_level_told_for(uint32_t ways);
+uint32_t first_level_resend_after(uint32_t ways);
 void first_level_take(struct first_level *, uint64_t vaddr, uint64_t page); /* the caches give the line up */
 
 /* code_line.c: the same of instructions */
@@ -349,7 +349,6 @@ int window_awaits_maps(void); /* a symbol opens it, and the maps must still give
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
 struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
-uint64_t window_task(void); /* the task that runs there */
 void window_fail(void);
 void window_close_now(void); /* as the vCPU that has the slice */
 void window_start_now(void); /* the same */

@@ -148,6 +148,15 @@ static void divide(struct step *steps, size_t count)
     }
 }
 
+/* The task that is translated for. The slice may have changed since the last callback: the vCPU that runs next has its
+ * code translated first. */
+static uint64_t translating_task(void)
+{
+    const int index = engine_vcpu();
+    const struct vcpu *v = index < 0 ? window_vcpu() : &tap_vcpus[index];
+    return v && v->task ? v->task->address : 0;
+}
+
 static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
 {
     int is_new;
@@ -158,7 +167,7 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
     if (is_new) {
         insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
                       (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
-        insn->task = window_task();
+        insn->task = translating_task();
     }
     if (s->first)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);
@@ -172,7 +181,7 @@ static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
 }
 
 /* A recording of misses alone needs no code. */
-static void tell_code(const struct step *steps, size_t count)
+static void send_code(const struct step *steps, size_t count)
 {
     if (tap.misses_only)
         return;
@@ -221,7 +230,7 @@ static void translate(struct qemu_plugin_tb *tb)
         if ((s->first || s->decoded & (D_MEMORY | D_PREFETCH)) && !record_step(tb, i, s))
             return;
     }
-    tell_code(steps, count);
+    send_code(steps, count);
 }
 
 void translate_block(struct qemu_plugin_tb *tb)

@@ -29,12 +29,6 @@ int window_is_open(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); 
 
 struct vcpu *window_vcpu(void) { return current; }
 
-uint64_t window_task(void)
-{
-    const struct vcpu *v = window_vcpu();
-    return v && v->task ? v->task->address : 0;
-}
-
 static void set_attention(struct vcpu *v, enum attention why)
 {
     __atomic_fetch_or(&v->attention, why, __ATOMIC_RELAXED);

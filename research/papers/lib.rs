@@ -88,11 +88,11 @@ pub struct Paper {
     pub here: Option<Here>,
     /// Current work, for a progress line.
     pub doing: &'static str,
-    run: fn(&Asked<'_>) -> Result<PaperRecord, PaperError>,
+    run: fn(&PaperOptions<'_>) -> Result<PaperRecord, PaperError>,
 }
 
 /// Requested parts of a paper.
-pub struct Asked<'a> {
+pub struct PaperOptions<'a> {
     /// Whether a table is requested.
     pub wanted: &'a dyn Fn(&str) -> bool,
     /// Takes how many of how many parts are done.
@@ -117,7 +117,7 @@ impl Paper {
         if let Some(name) = table.filter(|t| !self.tables.contains(t)) {
             return Err(PaperError::NoTable { name: name.to_owned(), there: self.tables.join(", ") });
         }
-        (self.run)(&Asked { wanted: &|name| table.is_none_or(|t| t == name), progress, scale, nearmiss })
+        (self.run)(&PaperOptions { wanted: &|name| table.is_none_or(|t| t == name), progress, scale, nearmiss })
     }
 }
 
@@ -130,7 +130,7 @@ pub const PAPERS: &[Paper] = &[
         tables: &["a", "b", "c"],
         here: Some(coloring::HERE),
         doing: "simulating",
-        run: |asked| coloring::run(asked.wanted, asked.progress),
+        run: |options| coloring::run(options.wanted, options.progress),
     },
     Paper {
         name: "pacing",

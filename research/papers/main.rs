@@ -5,7 +5,7 @@ use nearmiss_papers::pacing::plan::Scale;
 use nearmiss_papers::record::{Here, PaperRecord};
 use nearmiss_papers::{PAPERS, Paper, text};
 use nearmiss_record::run::{remove_unfinished, write_whole};
-use nearmiss_usage::{Progress, print, say};
+use nearmiss_usage::{Progress, print, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::error::Error;
@@ -66,7 +66,7 @@ struct Run {
     /// Print the record (nearmiss/paper/1) instead of the tables
     #[arg(long)]
     json: bool,
-    /// Where the pictures go [default: nearmiss-papers/NAME]
+    /// Directory of the pictures [default: nearmiss-papers/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Verb::Run(run) => compute(&run),
     });
     done.unwrap_or_else(|error| {
-        say(NAME, error);
+        report(NAME, error);
         ExitCode::from(BAD_INPUT)
     })
 }
@@ -113,7 +113,7 @@ fn end_at_signals() -> Result<(), Box<dyn Error>> {
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             remove_unfinished();
-            say(NAME, "interrupted");
+            report(NAME, "interrupted");
             std::process::exit(OF_A_SIGNAL + signal);
         }
     });

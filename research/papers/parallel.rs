@@ -1,32 +1,46 @@
-//! Independent simulations on the threads that there are; results in the order of the questions.
+//! Independent simulations on all threads of the machine, with results in the order of the inputs.
 
 use crate::PaperError;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rayon::prelude::*;
 
-/// Answers all questions; `done` is called each time one more is answered.
-pub fn answer<Q: Sync, A: Send>(
-    questions: &[Q],
+/// Simulates each input and calls `done` after each. If several simulations fail, the error is the one of the first
+/// input.
+pub fn simulate_all<I: Sync, O: Send>(
+    inputs: &[I],
     done: &(dyn Fn() + Sync),
-    each: impl Fn(&Q) -> Result<A, PaperError> + Sync,
-) -> Result<Vec<A>, PaperError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(questions.len().max(1));
-    let next = AtomicUsize::new(0);
-    let answers: Vec<Mutex<Option<Result<A, PaperError>>>> = questions.iter().map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((question, slot)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    questions.get(at).zip(answers.get(at))
-                } {
-                    let answer = each(question);
-                    *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(answer);
-                    done();
-                }
-            });
-        }
+    simulate: impl Fn(&I) -> Result<O, PaperError> + Sync,
+) -> Result<Vec<O>, PaperError> {
+    let outputs = inputs.par_iter().with_max_len(1).map(|input| {
+        let output = simulate(input);
+        done();
+        output
     });
-    let taken = answers.into_iter().map(|slot| slot.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    taken.map(|answer| answer.unwrap_or(Err(PaperError::Stuck))).collect()
+    // Collecting straight into a Result would return whichever error came first in time.
+    outputs.collect::<Vec<_>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn outputs_and_errors_follow_the_order_of_the_inputs() {
+        let (inputs, finished): (Vec<u32>, _) = ((0..100).collect(), AtomicUsize::new(0));
+        let done = || _ = finished.fetch_add(1, Ordering::Relaxed);
+        let doubled = simulate_all(&inputs, &done, |input| Ok(input * 2));
+        assert_eq!(doubled.ok(), Some((0..100).map(|input| input * 2).collect()));
+        assert_eq!(finished.into_inner(), inputs.len());
+        // The first of two errors comes last in time.
+        let failed = simulate_all(&inputs, &|| (), |&input| match input {
+            1 => {
+                std::thread::sleep(Duration::from_millis(50));
+                Err(PaperError::Colors(1))
+            }
+            99 => Err(PaperError::Colors(99)),
+            _ => Ok(()),
+        });
+        assert!(matches!(failed, Err(PaperError::Colors(1))), "{failed:?}");
+    }
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 
 /// Figures kept of a piece of work.
-pub trait Heard: Copy + Default + 'static {
+pub trait PieceCost: Copy + Default + 'static {
     /// A reference missed the first level, or caused traffic.
     fn miss(&mut self, outcome: &Outcome);
     /// Time that passed: stalls, then instructions.
@@ -25,9 +25,9 @@ pub trait Heard: Copy + Default + 'static {
 
 /// Records the model's events of the piece that is being fed.
 #[derive(Clone)]
-struct Ear<H>(Rc<Cell<H>>);
+struct PieceRecorder<H>(Rc<Cell<H>>);
 
-impl<H: Heard> Observer for Ear<H> {
+impl<H: PieceCost> Observer for PieceRecorder<H> {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn hit(&mut self, _: &Effective) {}
     fn instructions(&mut self, _: u32, _: u64) {}
@@ -41,16 +41,16 @@ impl<H: Heard> Observer for Ear<H> {
 }
 
 /// CPUs, caches and coherence of a described machine. Physical addresses are the caller's own.
-pub struct Pieces<H: Heard> {
-    model: Model<Ear<H>>,
-    heard: Ear<H>,
+pub struct Pieces<H: PieceCost> {
+    model: Model<PieceRecorder<H>>,
+    recorder: PieceRecorder<H>,
     instructions: Vec<u64>,
     pending: Vec<Record>,
     seq: u64,
     cycles_per_instruction: f64,
 }
 
-impl<H: Heard> Pieces<H> {
+impl<H: PieceCost> Pieces<H> {
     /// `cpus` of a machine, with cold caches.
     pub fn new(machine: &Machine, cpus: usize) -> Result<Self, PaperError> {
         Self::with_nodes(machine, cpus, Vec::new())
@@ -63,11 +63,11 @@ impl<H: Heard> Pieces<H> {
         let filter = Filter { line_log2: 5, fetches: true, clear_on_slice: true, ..Filter::default() };
         let stream = TraceHeader { cpus: cpus as u32, filter, node_bytes, ..TraceHeader::default() };
         let options = ModelOptions::of(&stream, Order::Recorded);
-        let heard = Ear(Rc::new(Cell::new(H::default())));
-        let model = Model::new(&machine, &Policy::default(), &options, heard.clone())?;
+        let recorder = PieceRecorder(Rc::new(Cell::new(H::default())));
+        let model = Model::new(&machine, &Policy::default(), &options, recorder.clone())?;
         Ok(Pieces {
             model,
-            heard,
+            recorder,
             instructions: vec![0; cpus],
             pending: Vec::new(),
             seq: 0,
@@ -93,10 +93,10 @@ impl<H: Heard> Pieces<H> {
             ..ChunkHeader::default()
         };
         self.seq += 1;
-        self.heard.0.set(H::default());
+        self.recorder.0.set(H::default());
         self.model.chunk(&header, &self.pending)?;
         self.pending.clear();
-        let mut piece = self.heard.0.get();
+        let mut piece = self.recorder.0.get();
         piece.add_cycles((instructions as f64 * self.cycles_per_instruction) as u64);
         Ok(piece)
     }

@@ -30,7 +30,7 @@ pub fn render(record: &PaperRecord) -> String {
     let measured_too = record.tables.iter().any(|table| table.known == Some("measured"));
     out += match record.known {
         "modelled" if measured_too => {
-            "The paper's figures are measured (there); ours are as each table says: modelled are replicas on the machine\nmodel, measured are programs here.\n"
+            "The paper's figures are measured (there); ours are as each table states: modelled are replicas on the machine\nmodel, measured are programs here.\n"
         }
         "modelled" => "The paper's figures are measured (there); ours are modelled: replicas on the machine model.\n",
         _ => "The paper's figures are measured (there); ours are measured here.\n",

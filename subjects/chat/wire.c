@@ -66,7 +66,7 @@ void start_thread(void *(*routine)(void *), void *argument, void *pthread)
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	int error = pthread_create(pthread, &attributes, routine, argument);
 	if (error)
-		fail("cannot start a thread: %s; ask for fewer rooms or users", strerror(error));
+		fail("cannot start a thread: %s; lower --rooms or --users", strerror(error));
 	pthread_attr_destroy(&attributes);
 }
 

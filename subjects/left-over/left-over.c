@@ -20,10 +20,10 @@ static struct pollfd polled[2 * MOST_SOCKETS + 1];
 static struct epoll_event found[MOST_SOCKETS + 1];
 static int nobody[MOST_SOCKETS][2], set;
 static uint8_t ready[MOST_SOCKETS + 1];
-static atomic_int asks;
+static atomic_int waits_for_bell;
 
 /* Finds which sockets are ready; waits until one is. The silent descriptors of a poll stand before the others. */
-static uint64_t ask(void) {
+static uint64_t find_ready(void) {
     memset(ready, 0, sizeof(ready));
     uint64_t open = sockets + 1, all = silent + open;
     struct timespec *forever = NULL;
@@ -70,7 +70,7 @@ static void *ring(void *server) {
     char path[64], state = 0;
     snprintf(path, sizeof(path), "/proc/self/task/%d/stat", *(int *)server);
     for (uint64_t i = 0; i < 2 * rounds; i++) {
-        while (!atomic_exchange(&asks, 0))
+        while (!atomic_exchange(&waits_for_bell, 0))
             usleep(50);
         do {
             FILE *stat = fopen(path, "r");
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
         {"batch", "datagrams a round and socket, at most 8", &batch, 0},
         {"sockets", "sockets", &sockets, 0},
         {"take", "datagrams taken a wake and socket; 0: all", &take, 0},
-        {"silent", "descriptors that a poll asks for besides", &silent, 0},
+        {"silent", "silent descriptors in each poll", &silent, 0},
         {"family", "poll, ppoll, select, pselect6, epoll_wait, epoll_pwait, epoll_pwait2, from 0 on", &family, 0},
         {0},
     };
@@ -126,8 +126,8 @@ int main(int argc, char **argv) {
     char datagram;
     for (uint64_t round = 0; round < rounds; round++) {
         for (int bell = 0; bell < 2; bell++, calls++) {
-            atomic_store(&asks, 1);
-            events += ask();
+            atomic_store(&waits_for_bell, 1);
+            events += find_ready();
             taken += recv(inner[0], &datagram, 1, 0) == 1;
         }
         for (uint64_t i = 1; i <= sockets; i++)
@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
                 if (write(outer[i], "x", 1) != 1)
                     subject_fail(argv[0], "a socket that takes nothing");
         for (uint64_t left = batch * sockets; left > 0; calls++) {
-            events += ask();
+            events += find_ready();
             for (uint64_t i = 1; i <= sockets; i++)
                 for (uint64_t n = 0; ready[i] && (take == 0 || n < take); n++) {
                     if (recv(inner[i], &datagram, 1, MSG_DONTWAIT) != 1)

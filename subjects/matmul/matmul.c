@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
         {"integer", "64-bit integers instead of doubles", &integer, 1},
         {0},
     };
-    subject_options(argc, argv, "A matrix product whose inner loop walks down a column.", options);
+    subject_options(argc, argv, "A matrix product with an inner loop down a column.", options);
     if (n == 0 || n > 16384 || pad > 16384)
         subject_fail(argv[0], "--n needs 1 to 16384, --pad at most 16384");
     double start = subject_now_ns();

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static uint64_t port = 8082, processes = 16, transactions = 8, table_bytes = 192 << 10, file_bytes = 256 << 10;
-static uint64_t reply = 8192, ask, get;
+static uint64_t reply = 8192, load, get;
 static const char *program;
 /* Processes of the server report on the first that they are ready, and wait for the end of the second. */
 static int ready[2], begin[2];
@@ -100,7 +100,7 @@ static int connected(void) {
     return connection;
 }
 
-static void ask_for_transactions(void) {
+static void request_transactions(void) {
     int connection = connected();
     for (uint64_t i = 0; i < transactions; i++)
         if (!move(connection, 64, give) || !move(connection, reply, take) || !move(connection, reply / 4, give))
@@ -162,22 +162,22 @@ static void in_processes(void (*client)(void), int listener) {
 
 int main(int argc, char **argv) {
     const struct subject_option options[] = {
-        {"port", "where it listens, or whom it asks", &port, 0},
+        {"port", "port to listen on, or to connect to", &port, 0},
         {"processes", "processes of the server, or clients", &processes, 0},
         {"transactions", "transactions or requests of a client", &transactions, 0},
         {"table", "bytes of a process's own table", &table_bytes, 0},
         {"file", "bytes of a client's own file", &file_bytes, 0},
         {"reply", "bytes of a reply", &reply, 0},
-        {"ask", "be the load", &ask, 1},
+        {"ask", "be the load", &load, 1},
         {"get", "be a load of HTTP requests", &get, 1},
         {0},
     };
-    subject_options(argc, argv, "A server whose processes compute, use files and the network.", options);
+    subject_options(argc, argv, "A server of processes that compute, use files and the network.", options);
     program = argv[0];
     if (!processes || table_bytes < 4096 || file_bytes < sizeof buffer || file_bytes % sizeof buffer || port > 65535)
         subject_fail(program, "--processes is 1 at least, --table 4K at least, --file a multiple of 64K");
-    if (ask || get)
-        in_processes(get ? get_pages : ask_for_transactions, -1);
+    if (load || get)
+        in_processes(get ? get_pages : request_transactions, -1);
     struct sockaddr_in at = address();
     int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

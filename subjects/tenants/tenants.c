@@ -98,9 +98,9 @@ int main(int argc, char **argv) {
         {0},
     };
     program = argv[0];
-    subject_options(argc, argv, "Two threads use what lies on one line, in one of several shapes.", options);
+    subject_options(argc, argv, "Two threads use one line, in one of several shapes.", options);
     if (blocks + flag + fields + locks + counter != 1)
-        subject_fail(program, "ask for one shape");
+        subject_fail(program, "give one shape");
     tenant[0] = padded ? &padded_pair.a : &pair.a;
     tenant[1] = padded ? &padded_pair.b : &pair.b;
     if (blocks) {

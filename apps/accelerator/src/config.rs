@@ -237,12 +237,12 @@ impl Config {
         if !self.admin.as_ref().is_none_or(loopback) {
             return wrong("admin.listen: not loopback and no token; set admin.token or listen on 127.0.0.1");
         }
-        self.asks_only_others(&self.listen)
+        self.refuse_own_addresses(&self.listen)
     }
 
     /// Refuses an origin that is this proxy: each request would come back until it takes every connection. `listening`
     /// are addresses at which the proxy is reached.
-    pub fn asks_only_others(&self, listening: &[SocketAddr]) -> Result<(), String> {
+    pub fn refuse_own_addresses(&self, listening: &[SocketAddr]) -> Result<(), String> {
         for origin in self.origins.iter().map(|origin| origin.address) {
             if let Some(own) = listening.iter().find(|own| is_reached(**own, origin)) {
                 return Err(format!(
@@ -269,13 +269,13 @@ impl Config {
     }
 }
 
-/// Returns whether a listener on `own` answers a connection to `asked`, judged by the addresses alone.
-fn is_reached(own: SocketAddr, asked: SocketAddr) -> bool {
-    let (ip, asked_ip) = (own.ip().to_canonical(), asked.ip().to_canonical());
+/// Returns whether a listener on `own` answers a connection to `target`, judged by the addresses alone.
+fn is_reached(own: SocketAddr, target: SocketAddr) -> bool {
+    let (ip, target_ip) = (own.ip().to_canonical(), target.ip().to_canonical());
     // To connect to no address at all is to connect to this machine.
-    let local = asked_ip.is_loopback() || asked_ip.is_unspecified();
-    let same = ip == asked_ip || local && ip.is_unspecified() || asked_ip.is_unspecified() && ip.is_loopback();
-    own.port() == asked.port() && own.port() != 0 && ip.is_ipv4() == asked_ip.is_ipv4() && same
+    let local = target_ip.is_loopback() || target_ip.is_unspecified();
+    let same = ip == target_ip || local && ip.is_unspecified() || target_ip.is_unspecified() && ip.is_loopback();
+    own.port() == target.port() && own.port() != 0 && ip.is_ipv4() == target_ip.is_ipv4() && same
 }
 
 fn one() -> usize {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_are_named_with_their_line() {
         assert!(refused(&format!("{LEAST}[cache]\nmemroy = 3\n")).starts_with("a.toml:5: unknown field `memroy`"));
         assert!(refused(&format!("pace = \"fast\"\n{LEAST}")).starts_with("a.toml:1: \"fast\" is neither"));
         assert!(refused(&format!("{LEAST}[cache]\nmemory = \"3MB\"\n")).contains("no size such as"));
@@ -414,10 +414,10 @@ mod tests {
             let text = with(listen, origin);
             assert_eq!(Config::parse(&text, "a.toml").is_err(), is_itself, "{listen} {origin}");
         }
-        let said = refused(&with("0.0.0.0:81", "127.0.0.1:81"));
+        let message = refused(&with("0.0.0.0:81", "127.0.0.1:81"));
         assert!(
-            said.starts_with("a.toml: origin 127.0.0.1:81: this proxy itself, which listens on 0.0.0.0:81"),
-            "{said}"
+            message.starts_with("a.toml: origin 127.0.0.1:81: this proxy itself, which listens on 0.0.0.0:81"),
+            "{message}"
         );
         let admin = format!("{}[admin]\nlisten = \"127.0.0.1:82\"\n", with("127.0.0.1:81", "127.0.0.1:82"));
         assert!(refused(&admin).contains("origin 127.0.0.1:82: the operator's own port"));

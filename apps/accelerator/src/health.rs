@@ -2,7 +2,7 @@
 
 use crate::PROGRAM;
 use crate::shared::Shared;
-use nearmiss_usage::say;
+use nearmiss_usage::report;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn look_after(shared: &Shared) -> ! {
             let well = server.look(timeouts.connect);
             if server.found(well) {
                 let state = if well { "well again" } else { "not well" };
-                say(PROGRAM, format_args!("origin {}: {state}", server.config.address));
+                report(PROGRAM, format_args!("origin {}: {state}", server.config.address));
             }
         }
         std::thread::sleep(timeouts.health.max(Duration::from_millis(50)));

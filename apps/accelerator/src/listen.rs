@@ -1,7 +1,7 @@
 //! Listening sockets: one a thread and address, so that the kernel spreads the connections.
 
 use crate::PROGRAM;
-use nearmiss_usage::say;
+use nearmiss_usage::report;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::Write;
@@ -59,6 +59,6 @@ pub fn raise_descriptor_limit(connections: usize) {
         return;
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }) {
-        say(PROGRAM, format_args!("descriptors: the limit stays as it is: {error}"));
+        report(PROGRAM, format_args!("descriptors: the limit stays as it is: {error}"));
     }
 }

@@ -7,7 +7,7 @@ use nearmiss_accelerator::config::Config;
 use nearmiss_accelerator::shared::{Live, Shared};
 use nearmiss_accelerator::worker::Worker;
 use nearmiss_accelerator::{admin, health, listen};
-use nearmiss_usage::{What, print, say};
+use nearmiss_usage::{GeneratedText, print, report};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fmt::Display;
@@ -25,7 +25,7 @@ struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
-    /// Read the configuration, say whether it is taken, and end
+    /// Check the configuration, report whether it is valid, and end
     #[arg(long)]
     check: bool,
     #[command(subcommand)]
@@ -36,7 +36,7 @@ struct Arguments {
 enum Verb {
     /// Write man pages and shell completions
     #[command(subcommand)]
-    Generate(What),
+    Generate(GeneratedText),
 }
 
 const EXAMPLES: &str = "Examples:
@@ -56,12 +56,12 @@ fn main() -> ExitCode {
         (None, path) => accelerate(&path.unwrap_or_default(), arguments.check),
     };
     done.unwrap_or_else(|wrong| {
-        say(PROGRAM, wrong);
+        report(PROGRAM, wrong);
         ExitCode::from(2)
     })
 }
 
-fn generate(what: &What) -> Result<ExitCode, String> {
+fn generate(what: &GeneratedText) -> Result<ExitCode, String> {
     let version = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
     let text = nearmiss_usage::generate(what, Arguments::command(), version).map_err(|error| error.to_string())?;
     shown(text)
@@ -80,7 +80,7 @@ fn accelerate(path: &Path, only_check: bool) -> Result<ExitCode, String> {
     Ok(match serve(path, config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(PROGRAM, format_args!("{error:#}"));
+            report(PROGRAM, format_args!("{error:#}"));
             ExitCode::from(3)
         }
     })
@@ -128,7 +128,7 @@ impl Drop for EndsTheProcess {
 fn run_or_exit(me: usize, shared: Arc<Shared>, listeners: Vec<TcpListener>) {
     let _guard = EndsTheProcess;
     if let Err(error) = Worker::new(me, shared, listeners).and_then(Worker::run) {
-        say(PROGRAM, format_args!("event loop {me}: {error}"));
+        report(PROGRAM, format_args!("event loop {me}: {error}"));
         std::process::exit(3);
     }
 }
@@ -146,25 +146,26 @@ fn start_workers(shared: &Arc<Shared>, sockets: Vec<Vec<TcpListener>>) -> anyhow
 /// A changed `listen` takes a restart: until then the proxy is where it was.
 fn read_again(path: &Path, listening: &[SocketAddr]) -> Result<Config, String> {
     let config = Config::read(path).map_err(|error| error.to_string())?;
-    config.asks_only_others(listening).map_err(|why| format!("{}: {why}", path.display()))?;
+    config.refuse_own_addresses(listening).map_err(|why| format!("{}: {why}", path.display()))?;
     Ok(config)
 }
 
 fn reload(path: &Path, shared: &Shared, listening: &[SocketAddr]) {
     let before = shared.live();
     match read_again(path, listening) {
-        Err(error) => say(PROGRAM, format_args!("{error}; the configuration from before stays")),
+        Err(error) => report(PROGRAM, format_args!("{error}; the configuration from before stays")),
         Ok(config) => {
             for part in config.takes_a_restart(&before.config) {
-                say(PROGRAM, format_args!("{part}: a change takes a restart"));
+                report(PROGRAM, format_args!("{part}: a change takes a restart"));
             }
             match Live::new(config, Some(&before)) {
-                Err(error) => {
-                    say(PROGRAM, format_args!("access_log: not opened: {error}; the configuration from before stays"))
-                }
+                Err(error) => report(
+                    PROGRAM,
+                    format_args!("access_log: not opened: {error}; the configuration from before stays"),
+                ),
                 Ok(live) => {
                     shared.reload(live);
-                    say(PROGRAM, format_args!("{}: read again", path.display()));
+                    report(PROGRAM, format_args!("{}: read again", path.display()));
                 }
             }
         }

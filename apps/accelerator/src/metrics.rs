@@ -58,7 +58,7 @@ counters! {
     requests_refused "Requests refused as unreadable or too large.",
     hits "Requests answered from the cache, fresh.",
     hits_stale "Requests answered from the cache, stale.",
-    misses "Requests that asked an origin for what could be stored.",
+    misses "Requests sent to an origin for a response that could be stored.",
     collapsed "Requests that shared another one's fetch.",
     passed "Requests handed to an origin, their answer not stored.",
     revalidations "Stored responses validated at an origin.",

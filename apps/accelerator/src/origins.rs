@@ -28,10 +28,10 @@ impl Server {
 
     /// Connects, and requests the health path where there is one.
     pub fn look(&self, timeout: Duration) -> bool {
-        self.ask(timeout).unwrap_or(false)
+        self.probe(timeout).unwrap_or(false)
     }
 
-    fn ask(&self, timeout: Duration) -> std::io::Result<bool> {
+    fn probe(&self, timeout: Duration) -> std::io::Result<bool> {
         let mut socket = TcpStream::connect_timeout(&self.config.address, timeout)?;
         let Some(path) = &self.config.health else { return Ok(true) };
         socket.set_read_timeout(Some(timeout))?;

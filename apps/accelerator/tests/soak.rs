@@ -2,6 +2,7 @@
 //! send garbage; clients that leave, trickle and send garbage, and more of them than the limit; reloads, purges. No body may be wrong, nothing may leak, nothing may crash.
 #![allow(clippy::unwrap_used, reason = "a test that fails by unwrap has failed well")]
 
+#[path = "server/support/mod.rs"]
 mod support;
 
 use std::io::{Read, Write};
@@ -75,7 +76,7 @@ fn client(address: SocketAddr, seed: u64, end: Instant) -> u64 {
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         for _ in 0..dice.below(8) + 1 {
             let path = format!("/{}/{}", dice.below(40), [1, 900, 20_000, 300_000][dice.below(4) as usize]);
-            if !ask(&mut socket, &path, &mut dice) {
+            if !send_request(&mut socket, &path, &mut dice) {
                 break;
             }
             match answer(&mut socket, &path) {
@@ -89,7 +90,7 @@ fn client(address: SocketAddr, seed: u64, end: Instant) -> u64 {
 }
 
 /// One request, well or badly sent. Returns whether its answer is to be read; the client leaves where it is not.
-fn ask(socket: &mut TcpStream, path: &str, dice: &mut Dice) -> bool {
+fn send_request(socket: &mut TcpStream, path: &str, dice: &mut Dice) -> bool {
     let get = format!("GET {path} HTTP/1.1\r\nHost: a\r\n");
     let plain = format!("{get}\r\n");
     let part = format!("bytes={}-{}", dice.below(1000), 1000 + dice.below(20_000));
@@ -191,7 +192,7 @@ fn bytes_in_file(process: u32) -> u64 {
 }
 
 #[test]
-fn no_body_is_wrong_and_nothing_leaks_whatever_goes_wrong() {
+fn no_body_is_wrong_and_nothing_leaks_on_any_failure() {
     let seconds = std::env::var("NEARMISS_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
     let origin = || {
         let turn = AtomicU64::new(0);

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_cache_semantics::{CacheOptions, CachePolicy};
-use nearmiss_cache_policy::{Asked, Options, RequestHead, ResponseHead, Seconds, Selecting, store};
+use nearmiss_cache_policy::{Options, RequestDirectives, RequestHead, ResponseHead, Seconds, Selecting, store};
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -48,27 +48,27 @@ fn median_ns(mut call: impl FnMut()) -> f64 {
     runs[runs.len() / 2]
 }
 
-fn ours(asked: &HeaderMap, response: &HeaderMap) -> f64 {
+fn ours(headers: &HeaderMap, response: &HeaderMap) -> f64 {
     let method = Method::GET;
-    let request = RequestHead { method: &method, target: "/", authority: "example.com", headers: asked };
+    let request = RequestHead { method: &method, target: "/", authority: "example.com", headers };
     let stored = ResponseHead { status: StatusCode::OK, headers: response };
     let Ok(terms) = store(&Options::default(), &request, &stored, Seconds(NOW), Seconds(NOW)) else { return f64::NAN };
     median_ns(|| {
-        let asked = Asked::of(black_box(&request));
-        black_box(black_box(&terms).answer(&asked, Seconds(NOW + 5)));
+        let directives = RequestDirectives::of(black_box(&request));
+        black_box(black_box(&terms).answer(&directives, Seconds(NOW + 5)));
     })
 }
 
-fn vary(asked: &HeaderMap) -> f64 {
+fn vary(headers: &HeaderMap) -> f64 {
     let method = Method::GET;
-    let request = RequestHead { method: &method, target: "/", authority: "example.com", headers: asked };
+    let request = RequestHead { method: &method, target: "/", authority: "example.com", headers };
     let selecting = Selecting::of(&fields(&[("vary", "accept-encoding")])).unwrap_or_default();
     median_ns(|| _ = black_box(black_box(&selecting).key(black_box(&request))))
 }
 
-fn theirs(asked: &HeaderMap, response: &HeaderMap) -> f64 {
+fn theirs(headers: &HeaderMap, response: &HeaderMap) -> f64 {
     let mut request = Request::new(());
-    *request.headers_mut() = asked.clone();
+    *request.headers_mut() = headers.clone();
     let mut stored = Response::new(());
     *stored.headers_mut() = response.clone();
     let at = |after| SystemTime::UNIX_EPOCH + Duration::from_secs(NOW + after);
@@ -83,8 +83,8 @@ fn main() {
     reload.insert("cache-control", HeaderValue::from_static("max-age=0"));
     println!("measured, ns a look-up, median of 15 runs of {ROUNDS}");
     println!("{:<34}{:>10}{:>24}", "request", "nearmiss", "http-cache-semantics");
-    for (name, asked) in [("browser's GET", &plain), ("the same with max-age=0", &reload)] {
-        println!("{name:<34}{:>10.1}{:>24.1}", ours(asked, &response), theirs(asked, &response));
+    for (name, headers) in [("browser's GET", &plain), ("the same with max-age=0", &reload)] {
+        println!("{name:<34}{:>10.1}{:>24.1}", ours(headers, &response), theirs(headers, &response));
     }
     println!("{:<34}{:>10.1}{:>24}", "key for Vary: accept-encoding", vary(&plain), "within the above");
 }

@@ -2,12 +2,11 @@
 //! From RFC 9111, the parts of RFC 9110 that concern caches, RFC 5861, RFC 9211 and RFC 9213.
 //!
 //! The crate does no I/O and reads no clock. [`store`] decides once, when a response arrives; its decisions are kept as
-//! a few numbers ([`Terms`]), so that a look-up ([`Asked::of`] and [`Terms::answer`]) parses nothing but the request's
-//! own directives. `docs/reference/caching.md` lists the RFCs' rules one by one.
+//! a few numbers ([`Terms`]), so that a look-up ([`RequestDirectives::of`] and [`Terms::answer`]) parses nothing but
+//! the request's own directives. `docs/reference/caching.md` lists the RFCs' rules one by one.
 
 #![forbid(unsafe_code)]
 
-mod asked;
 mod conditions;
 mod control;
 mod date;
@@ -20,6 +19,7 @@ mod list;
 mod names;
 mod options;
 mod ranges;
+mod request_directives;
 mod seconds;
 mod status;
 mod storing;
@@ -29,13 +29,13 @@ mod updating;
 mod validators;
 mod vary;
 
-pub use asked::Asked;
 pub use conditions::{Condition, condition, not_modified_fields};
 pub use fields::stored_fields;
 pub use head::{RequestHead, ResponseHead};
 pub use invalidation::invalidates;
 pub use options::Options;
 pub use ranges::{Ranges, ranges};
+pub use request_directives::RequestDirectives;
 pub use seconds::Seconds;
 pub use status::{Forward, Handled, cache_status};
 pub use storing::{WhyNot, store};

@@ -6,7 +6,7 @@ use crate::freshness::{bounded, corrected_initial_age, explicit_lifetime, heuris
 use crate::list::members;
 use crate::targeted;
 use crate::validators::has_validator;
-use crate::{Asked, Options, RequestHead, ResponseHead, Seconds, Terms};
+use crate::{Options, RequestDirectives, RequestHead, ResponseHead, Seconds, Terms};
 use http::header::{AUTHORIZATION, DATE, SET_COOKIE, VARY};
 use http::{HeaderMap, Method, StatusCode};
 
@@ -131,7 +131,7 @@ impl Exchange<'_> {
     /// The prohibitions of the request.
     fn permitted_by_request(&self) -> Result<(), WhyNot> {
         let control = self.control;
-        if Asked::of(self.request).no_store() {
+        if RequestDirectives::of(self.request).no_store() {
             return Err(WhyNot::RequestNoStore);
         }
         let shareable = control.public || control.must_revalidate || control.s_maxage.is_some();

@@ -1,7 +1,7 @@
 //! Decisions made when a response was stored, and their consequences for a look-up.
 
 use crate::directives::MOST_SECONDS;
-use crate::{Asked, Seconds};
+use crate::{RequestDirectives, Seconds};
 use http::StatusCode;
 
 /// Permitted uses of a stored response: a few numbers, decided once by [`crate::store`].
@@ -74,53 +74,53 @@ impl Terms {
 
     /// Returns the action for a request that selects this response (RFC 9111 s4).
     #[must_use]
-    pub fn answer(&self, asked: &Asked, now: Seconds) -> Answer {
-        match self.usable(asked, now) {
+    pub fn answer(&self, directives: &RequestDirectives, now: Seconds) -> Answer {
+        match self.usable(directives, now) {
             Some(answer) => answer,
-            None if asked.only_if_cached => Answer::OnlyIfCachedMiss,
+            None if directives.only_if_cached => Answer::OnlyIfCachedMiss,
             None if self.validators => Answer::Validate,
             None => Answer::Refetch,
         }
     }
 
     /// Returns how the response may be served without a request to the origin, if at all.
-    fn usable(&self, asked: &Asked, now: Seconds) -> Option<Answer> {
+    fn usable(&self, directives: &RequestDirectives, now: Seconds) -> Option<Answer> {
         let age = self.age(now);
-        if self.always_validate || asked.no_cache || age > u64::from(asked.max_age) {
+        if self.always_validate || directives.no_cache || age > u64::from(directives.max_age) {
             return None;
         }
         let lifetime = u64::from(self.lifetime);
         if age < lifetime {
-            return (age + u64::from(asked.min_fresh) <= lifetime).then_some(Answer::Fresh);
+            return (age + u64::from(directives.min_fresh) <= lifetime).then_some(Answer::Fresh);
         }
-        if self.never_stale || asked.min_fresh > 0 {
+        if self.never_stale || directives.min_fresh > 0 {
             return None;
         }
-        self.usable_stale(asked, age - lifetime)
+        self.usable_stale(directives, age - lifetime)
     }
 
     /// Returns how the response may be served stale, where nothing forbids it.
-    fn usable_stale(&self, asked: &Asked, staleness: u64) -> Option<Answer> {
+    fn usable_stale(&self, directives: &RequestDirectives, staleness: u64) -> Option<Answer> {
         // A client that bounds the age takes no stale response (RFC 9111 s5.2.1.1).
-        let wanted = asked.max_stale.is_some() || !asked.bounds_age();
+        let wanted = directives.max_stale.is_some() || !directives.bounds_age();
         if wanted && self.stale_while_revalidate > 0 && staleness <= u64::from(self.stale_while_revalidate) {
             return Some(Answer::StaleWhileRevalidate);
         }
-        asked.max_stale.filter(|&most| staleness <= u64::from(most)).map(|_| Answer::Stale)
+        directives.max_stale.filter(|&most| staleness <= u64::from(most)).map(|_| Answer::Stale)
     }
 
     /// Returns whether the response may be served in place of an error: the origin cannot be reached, or answers 500,
     /// 502, 503 or 504 (RFC 5861 s4, RFC 9111 s4.2.4).
     #[must_use]
-    pub fn may_serve_after_error(&self, asked: &Asked, now: Seconds) -> bool {
-        if self.always_validate || (asked.no_cache && asked.stale_if_error == 0) {
+    pub fn may_serve_after_error(&self, directives: &RequestDirectives, now: Seconds) -> bool {
+        if self.always_validate || (directives.no_cache && directives.stale_if_error == 0) {
             return false;
         }
         if self.time_to_live(now) > 0 {
             return true;
         }
         let staleness = self.age(now) - u64::from(self.lifetime);
-        let most = self.stale_if_error.max(asked.stale_if_error);
+        let most = self.stale_if_error.max(directives.stale_if_error);
         !self.never_stale && most > 0 && staleness <= u64::from(most)
     }
 }

@@ -6,7 +6,7 @@
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 use nearmiss_cache_policy::{
-    Answer, Asked, Options, RequestHead, ResponseHead, Seconds, Terms, WhyNot, store, vary_key,
+    Answer, Options, RequestDirectives, RequestHead, ResponseHead, Seconds, Terms, WhyNot, store, vary_key,
 };
 use proptest::prelude::*;
 use std::time::{Duration, SystemTime};
@@ -58,7 +58,7 @@ impl Exchange {
     /// Returns whether our stored response is served without a request to the origin.
     fn we_serve(&self, terms: &Terms) -> bool {
         let key = |headers| vary_key(&self.response, &get(headers));
-        let answer = terms.answer(&Asked::of(&get(&self.later)), Seconds(NOW + self.after));
+        let answer = terms.answer(&RequestDirectives::of(&get(&self.later)), Seconds(NOW + self.after));
         key(&self.request) == key(&self.later) && matches!(answer, Answer::Fresh | Answer::Stale)
     }
 
@@ -145,12 +145,12 @@ fn exchange() -> impl Strategy<Value = Exchange> {
 
 /// Returns whether the twin serves a stale response that it must not (see `rfc9111_s4_2_4_...` below).
 fn twin_may_serve_forbidden(exchange: &Exchange, terms: &Terms) -> bool {
-    let says = |map: &HeaderMap, word| {
+    let has_directive = |map: &HeaderMap, word| {
         map.get_all("cache-control").iter().any(|line| line.to_str().is_ok_and(|line| line.contains(word)))
     };
-    let bound = says(&exchange.response, "s-maxage") || says(&exchange.response, "no-cache");
+    let bound = has_directive(&exchange.response, "s-maxage") || has_directive(&exchange.response, "no-cache");
     let stale = terms.time_to_live(Seconds(NOW + exchange.after)) <= 0;
-    says(&exchange.later, "max-stale") && bound && (stale || says(&exchange.response, "no-cache"))
+    has_directive(&exchange.later, "max-stale") && bound && (stale || has_directive(&exchange.response, "no-cache"))
 }
 
 proptest! {
@@ -232,9 +232,9 @@ fn rfc9111_s5_2_2_8_fresh_with_proxy_revalidate() {
 /// twin.
 #[test]
 fn rfc9111_s5_2_1_2_boundary() {
-    let asked = ["Cache-Control: max-stale=5"];
-    assert_eq!(Exchange::new(&[FRESH, "ETag: \"a\""], &asked, 65).both(), (Some(true), false));
-    assert_eq!(Exchange::new(&[FRESH, "ETag: \"a\""], &asked, 64).both(), (Some(true), true));
+    let request_fields = ["Cache-Control: max-stale=5"];
+    assert_eq!(Exchange::new(&[FRESH, "ETag: \"a\""], &request_fields, 65).both(), (Some(true), false));
+    assert_eq!(Exchange::new(&[FRESH, "ETag: \"a\""], &request_fields, 64).both(), (Some(true), true));
 }
 
 /// RFC 9111 s4.2.1: of several values "either the first occurrence should be used or the response should be considered

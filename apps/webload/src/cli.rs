@@ -3,7 +3,7 @@
 use crate::outcome::{self, Outcome, Problem};
 use crate::{files, origin, rate, web};
 use clap::{CommandFactory as _, Parser, Subcommand};
-use nearmiss_usage::What;
+use nearmiss_usage::GeneratedText;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 the rate was held and every answer was right; 1 no run; 2 bad input; \
@@ -29,7 +29,7 @@ enum Verb {
     Files(files::Arguments),
     /// Write man pages and shell completions
     #[command(subcommand)]
-    Generate(What),
+    Generate(GeneratedText),
 }
 
 /// Runs the program.
@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
     outcome::code(&done)
 }
 
-fn generate(what: &What) -> Result<Outcome, Problem> {
+fn generate(what: &GeneratedText) -> Result<Outcome, Problem> {
     let version = concat!("nearmiss ", env!("CARGO_PKG_VERSION"));
     let text = nearmiss_usage::generate(what, Arguments::command(), version);
     outcome::print(text.map_err(|error| Problem::Input(error.to_string()))?)?;
@@ -58,6 +58,6 @@ fn generate(what: &What) -> Result<Outcome, Problem> {
 
 fn explain(done: &Result<Outcome, Problem>) {
     if let Err(problem) = done {
-        nearmiss_usage::say("nearmiss-webload", problem);
+        nearmiss_usage::report("nearmiss-webload", problem);
     }
 }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Write the files of the static profile: DIRECTORY/files/0.dat and on, whose bytes `web --profile static` checks
+/// Write the files of the static profile: DIRECTORY/files/0.dat and on; `web --profile static` checks their bytes
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   nearmiss-webload files --objects 6000 /srv/www

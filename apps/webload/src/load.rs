@@ -77,20 +77,20 @@ impl Fault {
 /// A source of requests with the right answers.
 pub trait Load {
     /// A request in short: enough to write it and to judge its answer.
-    type Ask: Copy + Default;
+    type Request: Copy + Default;
     /// How far the answer on one connection has been read.
     type Reply: Default;
     /// Whether the server ends a connection that carries one request, so that the client's port is free at once.
     const SERVER_CLOSES: bool;
 
     /// Draws the next request of the phase with that index.
-    fn pick(&mut self, phase: usize) -> Self::Ask;
+    fn pick(&mut self, phase: usize) -> Self::Request;
     /// Appends the request's bytes.
-    fn write(&self, ask: &Self::Ask, out: &mut Vec<u8>);
+    fn write(&self, request: &Self::Request, out: &mut Vec<u8>);
     /// Reads on with `bytes`; the answer once it is whole.
-    fn read(&self, ask: &Self::Ask, reply: &mut Self::Reply, bytes: &[u8]) -> Result<Option<Answer>, Fault>;
+    fn read(&self, request: &Self::Request, reply: &mut Self::Reply, bytes: &[u8]) -> Result<Option<Answer>, Fault>;
     /// The answer that the end of the connection makes whole, if it does.
-    fn end(&self, ask: &Self::Ask, reply: &mut Self::Reply) -> Result<Answer, Fault>;
+    fn end(&self, request: &Self::Request, reply: &mut Self::Reply) -> Result<Answer, Fault>;
     /// Returns whether a phase that lasts until the load has filled the cache is over.
     fn is_filled(&self) -> bool {
         true

@@ -15,7 +15,7 @@ const DIGITS: u8 = 3;
 pub struct Times(Histogram<u64>);
 
 impl Times {
-    /// No times yet; recording allocates nothing.
+    /// Makes room for times; recording one allocates nothing.
     pub fn new() -> Times {
         // The bounds are constants that the library accepts; were they not, a histogram that grows serves as well.
         let fixed = Histogram::new_with_bounds(1_000, LONGEST_NS, DIGITS);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_told() {
+    fn names_of_no_object_are_refused() {
         for name in ["", "/", "x", "/w0/image/1", "/w0/image/x.png", "/w0/film/1.png", "/wx/image/1.png", "/fixed/1"] {
             assert_eq!(Object::named(name), None, "{name}");
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_an_object_never_changes() {
+    fn the_properties_of_an_object_never_change() {
         let object = Object { kind: Kind::WebAxe(0), world: 0, number: 1 };
         assert_eq!((object.to_string().as_str(), object.media_type()), ("/w0/image/1.png", "image/png"));
         assert_eq!((object.size(), object.is_cachable(), object.modified()), (15_579, true, 1_740_214_365));

@@ -15,26 +15,26 @@ const OTHERS: usize = 50;
 
 /// Which part of a split load a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct LoadPart {
     /// From 0 on.
     pub index: usize,
     /// How many parts there are.
     pub of: usize,
 }
 
-impl FromStr for Part {
+impl FromStr for LoadPart {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Part, String> {
+    fn from_str(text: &str) -> Result<LoadPart, String> {
         let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match numbers {
-            Some((index, of)) if index < of => Ok(Part { index, of }),
+            Some((index, of)) if index < of => Ok(LoadPart { index, of }),
             _ => Err("a part is written as 0/2".to_owned()),
         }
     }
 }
 
-impl Part {
+impl LoadPart {
     /// Returns this part's share of `count` things.
     pub const fn share(&self, count: usize) -> usize {
         count / self.of + if self.index < count % self.of { 1 } else { 0 }
@@ -45,7 +45,7 @@ impl Part {
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     /// The part that this process is, if another one started it.
-    pub part: Option<Part>,
+    pub part: Option<LoadPart>,
     /// Connections in all.
     pub connections: usize,
     /// Processes that the user requested.
@@ -67,7 +67,7 @@ pub struct Measured {
 /// figures.
 pub fn run<L: Load>(
     spread: Spread,
-    make: impl FnOnce(Part) -> Result<(L, Plan), Problem>,
+    make: impl FnOnce(LoadPart) -> Result<(L, Plan), Problem>,
 ) -> Result<Option<Measured>, Problem> {
     let descriptors = socket::descriptors();
     if let Some(part) = spread.part {
@@ -84,12 +84,12 @@ pub fn run<L: Load>(
         )));
     }
     let phases = if processes == 1 {
-        let (load, plan) = make(Part { index: 0, of: 1 })?;
+        let (load, plan) = make(LoadPart { index: 0, of: 1 })?;
         let mut engine = Engine::new(load, plan)?;
         engine.open()?;
         engine.run()?
     } else {
-        of_parts(processes)?
+        run_parts(processes)?
     };
     Ok(Some(Measured { phases, processes, descriptors }))
 }
@@ -102,8 +102,8 @@ fn hand_over<L: Load>((load, plan): (L, Plan)) -> Result<(), Problem> {
     engine.open()?;
     outcome::print("ready\n")?;
     let mut line = String::new();
-    let heard = std::io::stdin().read_line(&mut line);
-    if heard.map_or(0, |length| length) == 0 {
+    let read = std::io::stdin().read_line(&mut line);
+    if read.map_or(0, |length| length) == 0 {
         return Err(Problem::Run("the process that started this part is gone".to_owned()));
     }
     let measures = engine.run()?;
@@ -122,9 +122,9 @@ fn start(index: usize, of: usize) -> Result<Child, Problem> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(broken)
 }
 
-fn of_parts(processes: usize) -> Result<Vec<Measure>, Problem> {
+fn run_parts(processes: usize) -> Result<Vec<Measure>, Problem> {
     let mut parts = (0..processes).map(|index| start(index, processes)).collect::<Result<Vec<_>, _>>()?;
-    let figures = of_started(&mut parts);
+    let figures = measures_of(&mut parts);
     for part in &mut parts {
         if figures.is_err() {
             _ = part.kill();
@@ -134,7 +134,7 @@ fn of_parts(processes: usize) -> Result<Vec<Measure>, Problem> {
     figures
 }
 
-fn of_started(parts: &mut [Child]) -> Result<Vec<Measure>, Problem> {
+fn measures_of(parts: &mut [Child]) -> Result<Vec<Measure>, Problem> {
     let mut outputs = Vec::new();
     for part in parts.iter_mut() {
         let mut output = BufReader::new(part.stdout.take().ok_or_else(|| broken("no output"))?);
@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn shares_sum_up_to_the_whole() {
         for of in 1..7 {
-            let shares = (0..of).map(|index| Part { index, of }.share(20));
+            let shares = (0..of).map(|index| LoadPart { index, of }.share(20));
             assert_eq!(shares.sum::<usize>(), 20, "{of}");
         }
-        assert_eq!("1/3".parse(), Ok(Part { index: 1, of: 3 }));
-        assert!("3/3".parse::<Part>().is_err() && "x".parse::<Part>().is_err());
+        assert_eq!("1/3".parse(), Ok(LoadPart { index: 1, of: 3 }));
+        assert!("3/3".parse::<LoadPart>().is_err() && "x".parse::<LoadPart>().is_err());
     }
 }

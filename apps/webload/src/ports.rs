@@ -30,7 +30,7 @@ fn check_within(to: SocketAddr, connections: usize, wanted: u32, ports: usize) -
     let more = if to.is_ipv4() && to.ip().is_loopback() { ", or more --sources (at most 250)" } else { "" };
     Err(Problem::Input(format!(
         "--connections {connections}: source addresses used: {sources}, with {ports} ports each ({RANGE_FILE}), so at \
-         most {most} connections to {to}; ask for fewer --connections{more}"
+         most {most} connections to {to}; lower --connections{more}"
     )))
 }
 

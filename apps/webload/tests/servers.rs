@@ -141,7 +141,7 @@ fn store(protocol: &str, port: u16) {
 }
 
 #[test]
-fn web_fills_a_cache_and_tells_hits_from_misses() {
+fn web_fills_a_cache_and_distinguishes_hits_from_misses() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_origin, address) = origin(&["--delay", "5ms", "--deviation", "1ms"]);
     let origin_port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
@@ -160,7 +160,7 @@ fn web_fills_a_cache_and_tells_hits_from_misses() {
 }
 
 #[test]
-fn the_origin_answers_all_that_the_clients_ask_and_counts_it() {
+fn the_origin_answers_and_counts_all_requests() {
     let (_origin, address) = origin(&["--delay", "0s"]);
     let common =
         ["web", "--rate", "1000", "--for", "2s", "--delay", "0s", "--warm-up", "0s", "--phases", "top1", "--json"];
@@ -190,7 +190,7 @@ fn the_same_seed_sends_the_same_requests() {
 }
 
 #[test]
-fn exit_codes_tell_a_missed_rate_from_wrong_answers_and_wrong_use() {
+fn exit_codes_distinguish_a_missed_rate_from_wrong_answers_and_wrong_use() {
     let (_origin, address) = origin(&["--delay", "50ms", "--deviation", "0s"]);
     let rate = |more: &[&str]| {
         let common = ["rate", "--for", "1s", "--warm-up", "200ms", "--grace", "100ms", "--objects", "10"];
@@ -212,9 +212,9 @@ fn exit_codes_tell_a_missed_rate_from_wrong_answers_and_wrong_use() {
         (vec!["--rps", "10"], "not provided"),
     ] {
         let output = rate(&wrong);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(words), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
     }
     let nobody = rate(&["--rps", "10", &format!("127.0.0.1:{}", free_port())]);
     assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");

@@ -4,6 +4,7 @@ use crate::replay::CaseError;
 use crate::traced::Traced;
 use nearmiss_record::observation::Observation;
 use nearmiss_record::run::Manifest;
+use nearmiss_record::words::duration;
 use std::fmt;
 
 /// Source that a remedy reads.
@@ -19,7 +20,7 @@ pub enum Needs {
 
 impl Needs {
     /// Whether a case has it.
-    pub fn are_met_by(self, case: &Case) -> bool {
+    pub fn are_satisfied_by(self, case: &Case) -> bool {
         match self {
             Needs::Trace => case.traced.is_some(),
             Needs::Observation => case.observation.is_some(),
@@ -46,19 +47,19 @@ pub struct Case {
     /// An observed run.
     pub observation: Option<Observation>,
     /// Receives how many steps of a rehearsal on the observation are done, and of how many; rehearsals on the trace
-    /// have [`Traced::heard`].
-    pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
+    /// have [`Traced::on_progress`].
+    pub on_progress: Box<dyn Fn(usize, usize) + Send + Sync>,
 }
 
 impl From<Traced> for Case {
     fn from(traced: Traced) -> Self {
-        Case { traced: Some(traced), observation: None, heard: Box::new(|_, _| ()) }
+        Case { traced: Some(traced), observation: None, on_progress: Box::new(|_, _| ()) }
     }
 }
 
 impl From<Observation> for Case {
     fn from(observation: Observation) -> Self {
-        Case { traced: None, observation: Some(observation), heard: Box::new(|_, _| ()) }
+        Case { traced: None, observation: Some(observation), on_progress: Box::new(|_, _| ()) }
     }
 }
 
@@ -101,7 +102,6 @@ impl Case {
 /// How much of the run was recorded, where that may not be all, and what that is on the machine that is modelled.
 fn covered(traced: &Traced) -> Option<String> {
     let sentence = traced.manifest.covered?.sentence()?;
-    let (cycles, machine) = (traced.model.totals.cycles, traced.machine());
-    let ms = cycles as f64 / (f64::from(machine.clock_mhz.max(1)) * 1e3);
-    Some(format!("{sentence} The recorded parts are {ms:.0} ms of CPU time on {}, modelled.", machine.name))
+    let (time, machine) = (duration(traced.cpu_ns()), &traced.machine().name);
+    Some(format!("{sentence} The recorded parts are {time} of CPU time on {machine}, modelled."))
 }

@@ -99,14 +99,14 @@ impl Value {
 
 /// Request for a rehearsal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RehearsalRequest {
     /// Values of the remedy's parameter; if empty, the remedy's own selection.
     pub values: Vec<Value>,
     /// Limit on the choice, unless it is the usual.
     pub limit: Option<Value>,
 }
 
-impl Asked {
+impl RehearsalRequest {
     /// Returns those of the values that are numbers.
     pub fn numbers(&self) -> Vec<u64> {
         self.values.iter().filter_map(Value::number).collect()
@@ -138,7 +138,7 @@ pub trait Suspicion: Send + Sync {
     }
 
     /// The table of the remedy's parameter.
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError>;
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError>;
 }
 
 /// One thing that a remedy needs of a machine: a row of `doctor`.

@@ -3,8 +3,8 @@
 use crate::parts::{self, PartCost};
 use nearmiss_machine::aliasing::StoreBuffer;
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
-use nearmiss_machine::whose::{Running, Whose};
-use nearmiss_record::finding::OfWholeRun;
+use nearmiss_machine::owner::{Owner, Running};
+use nearmiss_record::finding::SavingRange;
 use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::model::BusTally;
 use nearmiss_record::reference::{Control, Kind, MARK_PART, Record};
@@ -30,7 +30,7 @@ pub struct Cost {
 
 impl Cost {
     /// Ends of the share of the whole run's cycles that `after` saves of this, where parts of it were recorded.
-    pub fn saved_of_whole_run(&self, after: &Cost, computing_cycles: u64) -> Option<OfWholeRun> {
+    pub fn saved_of_whole_run(&self, after: &Cost, computing_cycles: u64) -> Option<SavingRange> {
         parts::interval(&self.by_part, &after.by_part, computing_cycles)
     }
 }
@@ -67,8 +67,8 @@ impl<'a> Watcher<'a> {
         self.cost.by_part.last_mut()
     }
 
-    fn is_commands(&self, met: &Effective) -> bool {
-        self.running.whose(met.cpu as usize) == Whose::Command
+    fn is_commands(&self, reference: &Effective) -> bool {
+        self.running.owner(reference.cpu as usize) == Owner::Command
     }
 
     fn inside(&self, address: u64) -> bool {
@@ -77,18 +77,18 @@ impl<'a> Watcher<'a> {
     }
 
     /// Passes a reference of user mode to the store buffer.
-    fn buffered(&mut self, met: &Effective, aliasing: StoreAliasing) {
-        let cpu = met.cpu as usize;
-        if met.record.is_kernel() || !self.is_commands(met) {
+    fn buffered(&mut self, reference: &Effective, aliasing: StoreAliasing) {
+        let cpu = reference.cpu as usize;
+        if reference.record.is_kernel() || !self.is_commands(reference) {
             return;
         }
         if cpu >= self.stores.len() {
             self.stores.resize(cpu + 1, StoreBuffer::new(aliasing));
         }
-        match met.kind {
-            Kind::Store => self.stores[cpu].store(met.vaddr, met.record),
-            Kind::Load if self.stores[cpu].waited_for(met.vaddr, met.record.size().into()).is_some() => {
-                add(&mut self.aliased, met.record, 1);
+        match reference.kind {
+            Kind::Store => self.stores[cpu].store(reference.vaddr, reference.record),
+            Kind::Load if self.stores[cpu].waited_for(reference.vaddr, reference.record.size().into()).is_some() => {
+                add(&mut self.aliased, reference.record, 1);
             }
             _ => {}
         }
@@ -125,30 +125,30 @@ impl Observer for Watcher<'_> {
     }
 
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
-        if self.running.whose(vcpu as usize) == Whose::Command
+        if self.running.owner(vcpu as usize) == Owner::Command
             && let Some(part) = self.part()
         {
             part.instructions += instructions;
         }
     }
 
-    fn hit(&mut self, met: &Effective) {
+    fn hit(&mut self, reference: &Effective) {
         if let Some(aliasing) = self.aliasing {
-            self.buffered(met, aliasing);
+            self.buffered(reference, aliasing);
         }
     }
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.hit(met);
-        if !self.is_commands(met) {
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        self.hit(reference);
+        if !self.is_commands(reference) {
             return;
         }
         self.cost.stall_cycles += u64::from(outcome.stall_cycles);
         if let Some(part) = self.part() {
             part.stall_cycles += u64::from(outcome.stall_cycles);
         }
-        add(&mut self.cost.by_insn, met.record, u64::from(outcome.stall_cycles));
-        if met.kind != Kind::Fetch {
+        add(&mut self.cost.by_insn, reference.record, u64::from(outcome.stall_cycles));
+        if reference.kind != Kind::Fetch {
             for (misses, class) in self.cost.misses.iter_mut().zip(outcome.missed) {
                 *misses += u64::from(class.is_some());
             }
@@ -156,7 +156,7 @@ impl Observer for Watcher<'_> {
         let mut bus = BusTally::default();
         outcome.add_traffic(&mut bus);
         outcome.add_traffic(&mut self.cost.bus);
-        if met.kind != Kind::Fetch && self.inside(met.record.vaddr()) {
+        if reference.kind != Kind::Fetch && self.inside(reference.record.vaddr()) {
             self.cost.transactions_inside += bus.transactions();
         } else {
             self.cost.transactions_outside += bus.transactions();

@@ -14,7 +14,7 @@ pub enum CannotEngage {
     Program {
         /// The file that would be executed.
         program: PathBuf,
-        /// Property that forbids the remedy, and what to do instead.
+        /// Property that forbids the remedy, and the way out.
         why: String,
     },
     /// The parameters make no sense.

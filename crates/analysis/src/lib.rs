@@ -17,9 +17,9 @@ mod cost;
 mod engagement;
 mod evidence;
 mod findings;
-mod large_pages;
 mod modelling;
 mod names;
+mod page_faults;
 mod parts;
 mod pass;
 mod placements;
@@ -32,18 +32,22 @@ mod unrehearsed;
 mod wrap;
 
 pub use case::{Case, Needs};
-pub use contract::{Ability, Applied, Asked, Attach, Help, Inability, Parameter, Remedy, Suspicion, Suspicions, Value};
+pub use contract::{
+    Ability, Applied, Attach, Help, Inability, Parameter, RehearsalRequest, Remedy, Suspicion, Suspicions, Value,
+};
 pub use cost::Cost;
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use evidence::Evidence;
-pub use findings::{Detected, Options, detect, judge};
+pub use findings::{Detected, Moment, Options, detect, judge, over_moments};
 pub use modelling::model_again;
 pub use nearmiss_machine::model::ModelTotals;
+pub use page_faults::PageFaults;
+pub use parts::{PartSaving, of_whole_run};
 pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, seeds};
 pub use recording::{Counted, RecordError, Recording, Stage, TraceOptions, count, count_misses, ends, record};
 pub use replay::CaseError;
 pub use replays::{Replays, side_by_side, spread, waits, workers};
-pub use traced::{Part, Recorded, Traced, dearest_wait};
+pub use traced::{Recorded, TracePart, Traced, dearest_wait};
 pub use translation::translation_misses;
 pub use unrehearsed::Unrehearsed;
 pub use wrap::{Wrapped, wrap};

@@ -1,6 +1,6 @@
 //! Recorded parts of a longer run: how far a gain of theirs holds for all of it.
 
-use nearmiss_record::finding::OfWholeRun;
+use nearmiss_record::finding::{LEAST_GAIN, SavingRange};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cost of one recorded part.
@@ -12,27 +12,49 @@ pub struct PartCost {
     pub stall_cycles: u64,
 }
 
+/// Cycles of one recorded part, and how many of them are saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartSaving {
+    /// Cycles as it was.
+    pub cycles: f64,
+    /// Cycles saved.
+    pub saved: f64,
+}
+
 /// Ends of the share of a whole run's cycles that is saved, with 95% confidence: the parts are taken as a sample of the
-/// run (ratio estimate, Cochran, Sampling Techniques, 6.4, with Student's t). `computing_cycles` are the cycles of all
-/// parts that no stall is in. Returns `None` for fewer than two parts.
-pub(crate) fn interval(before: &[PartCost], after: &[PartCost], computing_cycles: u64) -> Option<OfWholeRun> {
-    let count = before.len();
-    if count < 2 || after.len() != count {
+/// run (ratio estimate, Cochran, Sampling Techniques, 6.4, with Student's t). Returns `None` for fewer than two parts.
+pub fn of_whole_run(parts: &[PartSaving]) -> Option<SavingRange> {
+    let count = parts.len();
+    if count < 2 {
+        return None;
+    }
+    let whole: f64 = parts.iter().map(|part| part.cycles).sum();
+    let saved: f64 = parts.iter().map(|part| part.saved).sum();
+    let gain = saved / whole.max(1.0);
+    let squares: f64 = parts.iter().map(|part| (part.saved - gain * part.cycles).powi(2)).sum();
+    let error = (squares * count as f64 / (count - 1) as f64).sqrt() / whole.max(1.0);
+    let reach = error * student_t(count - 1);
+    let most = parts.iter().map(|part| part.saved).fold(0.0, f64::max);
+    // A change that costs no recorded part anything, or little, costs the run no more.
+    let gain_of = |part: &PartSaving| part.saved / part.cycles.max(1.0);
+    let worst = parts.iter().map(gain_of).fold(0.0, f64::min);
+    let gaining_parts = parts.iter().filter(|part| gain_of(part) >= LEAST_GAIN).count();
+    let (low, by_one_part) = ((gain - reach).max(worst), most / saved.max(1.0));
+    Some(SavingRange { low, high: gain + reach, by_one_part, gaining_parts })
+}
+
+/// Ends for parts with these costs before and after. `computing_cycles` are the cycles of all parts that no stall is in.
+pub(crate) fn interval(before: &[PartCost], after: &[PartCost], computing_cycles: u64) -> Option<SavingRange> {
+    if after.len() != before.len() {
         return None;
     }
     let instructions: u64 = before.iter().map(|part| part.instructions).sum();
     let computing = computing_cycles as f64 / instructions.max(1) as f64;
-    let cycles = |part: &PartCost| part.instructions as f64 * computing + part.stall_cycles as f64;
-    let saved = |(before, after): (&PartCost, &PartCost)| before.stall_cycles as f64 - after.stall_cycles as f64;
-    let whole: f64 = before.iter().map(cycles).sum();
-    let saved_by_all: f64 = before.iter().zip(after).map(saved).sum();
-    let gain = saved_by_all / whole.max(1.0);
-    let residue = |pair: (&PartCost, &PartCost)| (saved(pair) - gain * cycles(pair.0)).powi(2);
-    let squares: f64 = before.iter().zip(after).map(residue).sum();
-    let error = (squares * count as f64 / (count - 1) as f64).sqrt() / whole.max(1.0);
-    let reach = error * student_t(count - 1);
-    let most = before.iter().zip(after).map(saved).fold(0.0, f64::max);
-    Some(OfWholeRun { low: gain - reach, high: gain + reach, by_one_part: most / saved_by_all.max(1.0) })
+    let part = |(before, after): (&PartCost, &PartCost)| PartSaving {
+        cycles: before.instructions as f64 * computing + before.stall_cycles as f64,
+        saved: before.stall_cycles as f64 - after.stall_cycles as f64,
+    };
+    of_whole_run(&before.iter().zip(after).map(part).collect::<Vec<_>>())
 }
 
 /// Two-sided 95% quantile of Student's t.
@@ -52,7 +74,7 @@ mod tests {
     #[test]
     fn parts_that_gain_alike_leave_no_doubt() {
         let (before, after) = ([part(100, 100), part(50, 50)], [part(100, 60), part(50, 30)]);
-        let OfWholeRun { low, high, .. } = interval(&before, &after, 150).unwrap();
+        let SavingRange { low, high, .. } = interval(&before, &after, 150).unwrap();
         assert!((low - 0.2).abs() < 1e-12 && (high - 0.2).abs() < 1e-12, "{low} {high}");
     }
 
@@ -60,10 +82,10 @@ mod tests {
     fn one_part_that_gains_alone_proves_nothing() {
         let before = [part(100, 100); 7];
         let after = [part(100, 30), before[0], before[0], before[0], before[0], before[0], before[0]];
-        let OfWholeRun { low, high, by_one_part } = interval(&before, &after, 700).unwrap();
-        assert_eq!(by_one_part, 1.0);
-        // Savings of 70 in one part of seven of 200 cycles each: 5% ± t(6) 0.05.
-        assert!((low - (0.05 - 2.446912 * 0.05)).abs() < 1e-6, "{low}");
+        let SavingRange { low, high, by_one_part, gaining_parts } = interval(&before, &after, 700).unwrap();
+        assert_eq!((by_one_part, gaining_parts), (1.0, 1));
+        // Savings of 70 in one part of seven of 200 cycles each: 5% ± t(6) 0.05, and no part that loses.
+        assert_eq!(low, 0.0);
         assert!((high - (0.05 + 2.446912 * 0.05)).abs() < 1e-6, "{high}");
     }
 

@@ -2,7 +2,7 @@
 
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{KnownCode, Model, ModelError, ModelOptions, ModelTotals, Parted, Parting};
-use nearmiss_machine::observer::{Deaf, Observer};
+use nearmiss_machine::observer::{NullObserver, Observer};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::logs::LogError;
 use nearmiss_record::machine::Machine;
@@ -145,7 +145,7 @@ pub fn totals(run: &RunDir, machine: &Machine, policy: &Policy, order: Order) ->
     let mut trace = open(run)?;
     let header = trace.header().clone();
     describe::can_replay(header.filter, machine).map_err(CaseError::Unfit)?;
-    let mut model = Model::new(machine, policy, &ModelOptions::of(&header, order), Deaf)?;
+    let mut model = Model::new(machine, policy, &ModelOptions::of(&header, order), NullObserver)?;
     trace::each_chunk(&mut trace, |head, records| model.chunk(head, records).map_err(CaseError::from))?;
     Ok(model.finish()?.0)
 }

@@ -3,7 +3,7 @@
 use crate::cost::Cost;
 use crate::pass::{Job, one_pass};
 use crate::replay::{self, CaseError, Replayable};
-use crate::traced::{Part, Traced};
+use crate::traced::{TracePart, Traced};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 use rayon::ThreadPoolBuilder;
@@ -44,7 +44,7 @@ pub struct Replays<'a> {
 }
 
 impl<'a> Replays<'a> {
-    /// Of this run, in the order of its model.
+    /// Replays of this run, in the order of its model.
     pub fn of(traced: &'a Traced) -> Self {
         let placements = std::slice::from_ref(&traced.machine().memory.placement_seed);
         let (replayable, order) = (traced.replayable(), traced.model.order);
@@ -83,7 +83,7 @@ impl<'a> Replays<'a> {
     }
 
     /// With a part of the run only, from its begin on.
-    pub fn part(mut self, part: Part) -> Self {
+    pub fn part(mut self, part: TracePart) -> Self {
         self.replayable.blocks = part.blocks;
         self
     }
@@ -139,7 +139,7 @@ impl<'a> Replays<'a> {
         let together = jobs.len().div_ceil(workers).clamp(1, MOST_AT_ONCE / workers);
         let whole = jobs.len() * replay::blocks(&self.traced.run)?.min(self.replayable.blocks);
         let done = AtomicUsize::new(0);
-        let progress = || (self.traced.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
+        let progress = || (self.traced.on_progress)(done.fetch_add(1, Ordering::Relaxed) + 1, whole);
         let groups: Vec<_> = jobs.chunks(together).collect();
         let pass = |group: &&[Job<'_>]| one_pass(self.replayable, self.order, group, self.inside, &progress);
         Ok(side_by_side(&groups, workers, pass)?.concat())

@@ -30,7 +30,7 @@ const PART_RECORDS: u64 = 12_000_000;
 
 /// A part of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct TracePart {
     /// Blocks from the trace's begin on.
     pub blocks: usize,
     /// Share of the whole trace.
@@ -62,7 +62,7 @@ pub struct Traced {
     /// The filter that made the trace.
     pub filter: Filter,
     /// Receives how much of a rehearsal is done, and the total.
-    pub heard: Box<dyn Fn(usize, usize) + Send + Sync>,
+    pub on_progress: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
     /// Whether what gains too little of the modelled cycles to count is rehearsed too.
@@ -94,6 +94,11 @@ pub struct Recorded {
 }
 
 impl Traced {
+    /// CPU time of what was recorded, in nanoseconds of the modelled machine's clock.
+    pub fn cpu_ns(&self) -> u64 {
+        (self.model.totals.cycles as f64 * 1e3 / f64::from(self.machine().clock_mhz.max(1))) as u64
+    }
+
     /// Takes a run that has just been recorded and modelled: it is not modelled again.
     pub fn recorded(recorded: Recorded) -> Self {
         let Recorded { run, manifest, model, symbols, side, evidence } = recorded;
@@ -104,7 +109,7 @@ impl Traced {
             crowds: evidence.crowds,
             conflict_waits: evidence.conflict_waits,
             aliases: evidence.aliases,
-            heard: Box::new(|_, _| ()),
+            on_progress: Box::new(|_, _| ()),
             rehearsing: Mutex::new(()),
             thorough: false,
             part_records: PART_RECORDS,
@@ -120,12 +125,12 @@ impl Traced {
     }
 
     /// Opens a run and models it again, on the machine and in the order it was recorded with unless others are given.
-    /// `heard` receives the number of records modelled so far, and of all.
+    /// `on_progress` receives the number of records modelled so far, and of all.
     pub fn open(
         run: &RunDir,
         machine: Option<&Machine>,
         order: Option<Order>,
-        heard: &dyn Fn(u64, u64),
+        on_progress: &dyn Fn(u64, u64),
     ) -> Result<Self, CaseError> {
         let manifest: Manifest = run.read_json(run::MANIFEST)?;
         let (symbols, nameless) = names(run)?;
@@ -144,7 +149,7 @@ impl Traced {
         let tables = Tables { curve: false, evidence: true };
         let (modelled, beside) = std::thread::scope(|scope| {
             let beside = several_cpus().then(|| scope.spawn(|| beside(kept, order, may_share, cycles)));
-            let modelled = kept.model(order, tables, &|done| heard(done, manifest.records));
+            let modelled = kept.model(order, tables, &|done| on_progress(done, manifest.records));
             (modelled, beside.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
         });
         let (modelled, side) = modelled?;
@@ -176,14 +181,14 @@ impl Traced {
 
     /// Returns the blocks at the begin of a long trace that suffice to compare large differences; none for a short
     /// trace.
-    pub fn part(&self) -> Result<Option<Part>, CaseError> {
+    pub fn part(&self) -> Result<Option<TracePart>, CaseError> {
         if self.manifest.records < 2 * self.part_records {
             return Ok(None);
         }
         let all = replay::blocks(&self.run)?.max(1);
         let wanted = all as f64 * self.part_records as f64 / self.manifest.records as f64;
         let blocks = (wanted.ceil() as usize).clamp(1, all);
-        Ok(Some(Part { blocks, share: blocks as f64 / all as f64 }))
+        Ok(Some(TracePart { blocks, share: blocks as f64 / all as f64 }))
     }
 
     /// Share of the command's cycles that wait for other CPUs in any order, at most.

@@ -3,7 +3,7 @@
 
 use crate::replay::{self, CaseError};
 use crate::traced::Traced;
-use nearmiss_machine::whose::{Running, Whose};
+use nearmiss_machine::owner::{Owner, Running};
 use nearmiss_record::machine::Tlb;
 use nearmiss_record::reference::{Control, Kind, Record};
 
@@ -19,7 +19,7 @@ struct Translations {
 
 impl Translations {
     /// A record of data.
-    fn meet(&mut self, vcpu: usize, record: Record) {
+    fn reference(&mut self, vcpu: usize, record: Record) {
         // The physical page stands for the virtual one: it separates address spaces.
         let page = record.physical_page();
         if vcpu >= self.held.len() {
@@ -42,7 +42,7 @@ impl Translations {
     }
 
     fn count(&mut self, vcpu: usize, record: Record) {
-        if self.running.whose(vcpu) != Whose::Command {
+        if self.running.owner(vcpu) != Owner::Command {
             return;
         }
         let insn = record.insn().0 as usize;
@@ -66,7 +66,7 @@ impl Translations {
                     at += payload.len();
                 }
                 Some(kind) if kind != Kind::Fetch && !(only_user && record.is_kernel()) => {
-                    self.meet(vcpu as usize, record);
+                    self.reference(vcpu as usize, record);
                 }
                 _ => {}
             }
@@ -78,10 +78,11 @@ impl Translations {
 /// that is held.
 pub fn translation_misses(case: &Traced, tlb: Tlb) -> Result<Vec<u64>, CaseError> {
     let running = Running::new(case.machine().topology.cpus() as usize);
-    let mut met = Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), running, misses: Vec::new() };
+    let mut translations =
+        Translations { entries: tlb.entries.max(1) as usize, held: Vec::new(), running, misses: Vec::new() };
     let only_user = case.manifest.only_user;
-    replay::read(&case.run, |head, records| met.chunk(head.vcpu, records, only_user))?;
-    Ok(met.misses)
+    replay::read(&case.run, |head, records| translations.chunk(head.vcpu, records, only_user))?;
+    Ok(translations.misses)
 }
 
 #[cfg(test)]
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn misses_are_the_commands_and_pages_stay_while_they_fit() {
-        let mut met = Translations { entries: 2, held: Vec::new(), running: Running::new(1), misses: Vec::new() };
+        let mut translations =
+            Translations { entries: 2, held: Vec::new(), running: Running::new(1), misses: Vec::new() };
         let mut records = vec![Record::control(ControlKind::Switch, 0x7000, 0, 7 << 32 | 7)];
         records.resize(6, Record::default());
         records.push(load(9, 1));
@@ -105,7 +107,7 @@ mod tests {
         // Page 9 was used before the command; 3 pages in turn do not fit into two entries, 2 do.
         records.extend([9, 1, 9, 1, 2, 9, 1].map(|page| load(page, 2)));
         records.push(Record::reference(Kind::Fetch, 5 << 12, 4, 0, InsnId(3), 5, 1));
-        met.chunk(0, &records, false);
-        assert_eq!(met.misses, [0, 0, 4]);
+        translations.chunk(0, &records, false);
+        assert_eq!(translations.misses, [0, 0, 4]);
     }
 }

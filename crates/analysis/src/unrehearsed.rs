@@ -1,7 +1,7 @@
 //! Suspicion of a remedy in a run that lacks the data for the remedy's gain.
 
 use crate::case::Case;
-use crate::contract::{Asked, Suspicion};
+use crate::contract::{RehearsalRequest, Suspicion};
 use crate::replay::CaseError;
 use nearmiss_record::finding::{Evidence, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -11,7 +11,7 @@ pub struct Unrehearsed {
     /// Name of the remedy.
     pub remedy: &'static str,
     /// Known and unknown facts, as a sentence without its end.
-    pub said: String,
+    pub sentence: String,
     /// How the facts are known.
     pub known: Known,
     /// Symptom, in short.
@@ -19,7 +19,7 @@ pub struct Unrehearsed {
     /// Why the suspicion would matter.
     pub cause: &'static str,
     /// Quantity that the run lacks: `what it would gain`.
-    pub untold: &'static str,
+    pub lacking: &'static str,
     /// Why the run lacks it.
     pub why: String,
     /// Value of `nearmiss trace --carry` that adds it.
@@ -45,7 +45,7 @@ impl Suspicion for Unrehearsed {
             symptom: self.symptom.clone(),
             cause: self.cause.to_owned(),
             evidence: Evidence { most_gain: self.most_gain, ..Evidence::default() },
-            treatment: format!("None yet: the run does not tell {}", self.untold),
+            treatment: format!("None yet: the run does not show {}", self.lacking),
             reach: Reach::Inside { why: self.why.clone(), change },
             prediction: Prediction::default(),
             unless: Vec::new(),
@@ -55,10 +55,10 @@ impl Suspicion for Unrehearsed {
     }
 
     fn beyond_limit(&self, _: &Case) -> Result<Option<String>, CaseError> {
-        Ok(Some(self.said.clone()))
+        Ok(Some(self.sentence.clone()))
     }
 
-    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
-        Err(CaseError::Unfit(self.said.clone()))
+    fn rehearse(&self, _: &Case, _: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
+        Err(CaseError::Unfit(self.sentence.clone()))
     }
 }

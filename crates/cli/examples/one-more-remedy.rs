@@ -5,8 +5,8 @@
 
 use clap::{Arg, ArgMatches, Command};
 use nearmiss_analysis::{
-    Ability, Acts, Applied, Asked, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged,
-    Parameter, Remedy, Suspicion, Suspicions, Value,
+    Ability, Acts, Applied, CannotEngage, Case, CaseError, Engaged, Engagement, Help, Needs, NotEngaged, Parameter,
+    RehearsalRequest, Remedy, Suspicion, Suspicions, Value,
 };
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
@@ -54,7 +54,7 @@ fn least(given: &ArgMatches) -> &str {
     given.get_one::<String>("least").map_or("", String::as_str)
 }
 
-/// A thread whose polls bring few events.
+/// A thread with polls that bring few events.
 struct Poller {
     thread: String,
     calls: u64,
@@ -120,8 +120,8 @@ impl Suspicion for Poller {
         })
     }
 
-    fn rehearse(&self, _: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
-        let naps = asked.numbers();
+    fn rehearse(&self, _: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
+        let naps = request.numbers();
         Ok(Rehearsal {
             remedy: NAP.name.to_owned(),
             subject: format!("polls of `{}`", self.thread),

@@ -1,7 +1,7 @@
 //! The verb `apply`: a command under a remedy.
 
 use crate::Remedies;
-use crate::by_remedy::{asked, of_remedies};
+use crate::by_remedy::{chosen_remedy, of_remedies};
 use crate::{exit, interrupt};
 use anyhow::Context;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `apply` takes beside a remedy's own options.
+/// Arguments that `apply` takes beside a remedy's own options.
 #[derive(clap::Args)]
 struct Own {
     /// Write what was done here, as JSON
@@ -45,10 +45,10 @@ pub fn arguments(command: Command, remedies: Remedies) -> Command {
 
 /// Runs the verb. The command's exit status is ours.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
-    let (remedy, given) = asked(given, remedies)?;
+    let (remedy, given) = chosen_remedy(given, remedies)?;
     let own = Own::from_arg_matches(given)?;
-    let said = |code: u8, what: &dyn std::fmt::Display| {
-        exit::say(&what.to_string());
+    let failed = |code: u8, what: &dyn std::fmt::Display| {
+        exit::print_message(&what.to_string());
         Ok(ExitCode::from(code))
     };
     let reported = |code: u8, engaged: &Engaged| {
@@ -61,19 +61,19 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
                 record(own.json.as_deref(), &engaged)?;
                 reported(0, &engaged)
             }
-            Err(error) => said(125, &error),
+            Err(error) => failed(125, &error),
         };
     }
     let wrapped = match (remedy.apply)(Workload::new(own.command), given).and_then(wrap) {
         Ok(wrapped) => wrapped,
-        Err(error) => return said(error.exit_code(), &error),
+        Err(error) => return failed(error.exit_code(), &error),
     };
     match &wrapped.engaged {
         Ok(engaged) => {
             record(own.json.as_deref(), engaged)?;
             reported(wrapped.exit_code(), engaged)
         }
-        Err(error) => said(wrapped.exit_code(), error),
+        Err(error) => failed(wrapped.exit_code(), error),
     }
 }
 

@@ -26,9 +26,9 @@ pub fn of_remedies(
 }
 
 /// Returns the remedy that was typed after a verb, with its arguments. Errors: none was typed.
-pub fn asked(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
-    let asked = given
+pub fn chosen_remedy(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<(&'static Remedy, &ArgMatches)> {
+    let chosen = given
         .subcommand()
         .and_then(|(name, given)| Some((remedies.iter().copied().find(|remedy| remedy.name == name)?, given)));
-    asked.ok_or_else(|| anyhow::anyhow!("which remedy? see --help"))
+    chosen.ok_or_else(|| anyhow::anyhow!("which remedy? see --help"))
 }

@@ -10,6 +10,7 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::observation::Observation;
 use nearmiss_record::observed;
 use nearmiss_record::run::{self, Manifest, RunDir, RunError, RunKind};
+use nearmiss_workload::Workload;
 use std::path::Path;
 
 /// How a run is modelled, and what is shown of it.
@@ -18,7 +19,7 @@ pub struct How {
     /// Model the run on this machine: `host`, a preset, or a machine file [default: the one it was traced with, or host]
     #[arg(short, long, value_name = "MACHINE")]
     pub machine: Option<String>,
-    /// In which order the records of several CPUs meet the model
+    /// In which order the records of several CPUs reach the model
     #[arg(long, value_enum)]
     order: Option<OrderArg>,
     /// Also what would gain less than 2%
@@ -36,7 +37,7 @@ impl How {
         // Findings are written into the run.
         run_can_be_written(&run)?;
         let case = self.case(&run)?;
-        if remedies.iter().any(|remedy| remedy.needs.are_met_by(&case)) {
+        if remedies.iter().any(|remedy| remedy.needs.are_satisfied_by(&case)) {
             return Ok((run, case));
         }
         let lacks = |remedy: &&Remedy| format!("{} looks at {}", remedy.name, remedy.needs);
@@ -75,14 +76,14 @@ impl How {
         };
         progress("modelling the run");
         let modelling = progress::of("modelling the run");
-        let heard = |done, of| modelling.at(done, of);
-        Ok(self.shown(Traced::open(run, machine.as_ref(), self.order.map(Into::into), &heard)?))
+        let on_progress = |done, of| modelling.at(done, of);
+        Ok(self.shown(Traced::open(run, machine.as_ref(), self.order.map(Into::into), &on_progress)?))
     }
 
     fn shown(&self, mut traced: Traced) -> Traced {
         traced.thorough = self.all;
         let replays = progress::of("rehearsing");
-        traced.heard = Box::new(move |done, of| replays.at(done as u64, of as u64));
+        traced.on_progress = Box::new(move |done, of| replays.at(done as u64, of as u64));
         traced
     }
 }
@@ -90,13 +91,13 @@ impl How {
 /// An observation, of which it is shown how far the rehearsals on its logs are.
 pub fn on_observation(observation: Observation) -> Case {
     let replays = progress::of("rehearsing on the log");
-    Case { heard: Box::new(move |done, of| replays.at(done as u64, of as u64)), ..Case::from(observation) }
+    Case { on_progress: Box::new(move |done, of| replays.at(done as u64, of as u64)), ..Case::from(observation) }
 }
 
 /// The run that was named, or the newest one that was recorded as the remedies need it.
 pub fn find(named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow::Result<RunDir> {
     if let Some(path) = named {
-        return Ok(RunDir::open(path)?);
+        return RunDir::open(path).map_err(|error| no_run(path, error));
     }
     let wants = |unwanted: Needs| remedies.iter().any(|remedy| remedy.needs != unwanted);
     let files = [(wants(Needs::Observation), run::MODEL), (wants(Needs::Trace), observed::FILE)];
@@ -107,6 +108,16 @@ pub fn find(named: Option<&Path>, parent: &Path, remedies: &[&Remedy]) -> anyhow
         }
         (other, _) => other.into(),
     })
+}
+
+/// The error of a path that is no run; the name of a program was perhaps meant as a command.
+fn no_run(path: &Path, error: RunError) -> anyhow::Error {
+    let is_name = !path.exists() && path.components().count() == 1;
+    let program = is_name.then(|| Workload::new([path]).program().ok()).flatten();
+    match program {
+        Some(_) => anyhow::anyhow!("{error}; a command stands behind `--`: nearmiss VERB -- {}", path.display()),
+        None => error.into(),
+    }
 }
 
 /// Returns the machine that a run was recorded for which was cut off before its model kept that.

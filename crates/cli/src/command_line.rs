@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_can_run_is_left_to_it() {
+    fn a_command_for_a_shell_is_left_to_it() {
         for command in ["a | b", "a && b", "X=1", "echo $HOME", "ls *", "exit 3", "cd /; ls", "echo 'unclosed", ""] {
             assert!(direct(command).is_none(), "{command}");
         }

@@ -37,10 +37,10 @@ struct Args {
     load: LoadArgs,
     #[command(flatten)]
     restore: RestoreArgs,
-    /// Where the server may run
+    /// CPUs of the server
     #[arg(long)]
     server_cpus: Option<CpuSet>,
-    /// Where the load may run
+    /// CPUs of the load
     #[arg(long)]
     load_cpus: Option<CpuSet>,
     /// The server, or what restores it
@@ -83,7 +83,7 @@ pub fn launched(command: &[OsString]) -> anyhow::Result<Vec<OsString>> {
 }
 
 /// Conducts or launches, if this process was started for that.
-pub fn asked() -> Option<ExitCode> {
+pub fn run_if_requested() -> Option<ExitCode> {
     let name = std::env::args_os().nth(1)?;
     let done = match name.to_str()? {
         NAME => conduct(),

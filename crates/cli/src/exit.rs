@@ -42,12 +42,12 @@ pub fn of_signal(signal: i32) -> u8 {
 }
 
 /// Prints one line on standard error. Text from files and arguments cannot steer the terminal.
-pub fn say(what: &str) {
+pub fn print_message(what: &str) {
     // A closed stream must not change the status.
     let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
 }
 
-/// Prints a report of one line and more on standard error, as safe as [`say`].
+/// Prints a report of one line and more on standard error, as safe as [`print_message`].
 pub fn report(what: &str) {
     let lines: Vec<String> = what.lines().map(plain).collect();
     // A closed stream must not change the status.

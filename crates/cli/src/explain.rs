@@ -1,6 +1,6 @@
 //! From an error to one line and an exit code.
 
-use crate::exit::{BAD_INPUT, CANNOT_HERE, CannotHere, Interrupted, WRAPPER_FAILED, of_signal, say};
+use crate::exit::{BAD_INPUT, CANNOT_HERE, CannotHere, Interrupted, WRAPPER_FAILED, of_signal, print_message};
 use crate::interrupt;
 use crate::output::print;
 use clap::Command;
@@ -18,13 +18,13 @@ pub fn wrong_use(command: &Command, error: &clap::Error) -> ExitCode {
         return failed;
     }
     if error.use_stderr() {
-        say(&nearmiss_usage::in_one_line(command, std::env::args_os(), error));
+        print_message(&nearmiss_usage::in_one_line(command, std::env::args_os(), error));
         return failed;
     }
     match print(&error.render().ansi().to_string()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&in_words(&error));
+            print_message(&in_words(&error));
             failed
         }
     }
@@ -54,7 +54,11 @@ fn without_numbers(text: &str) -> String {
 /// else 125; 3 for [`CannotHere`], else 2. After a signal, any failure has that of the signal.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
     let signal = interrupt::received().or(error.is::<Interrupted>().then_some(SIGINT));
-    say(&if signal.is_some() && !error.is::<Interrupted>() { "interrupted".to_owned() } else { in_words(error) });
+    print_message(&if signal.is_some() && !error.is::<Interrupted>() {
+        "interrupted".to_owned()
+    } else {
+        in_words(error)
+    });
     ExitCode::from(if let Some(signal) = signal {
         of_signal(signal)
     } else if wrapper {
@@ -72,12 +76,12 @@ mod tests {
     use anyhow::Context;
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_printed_once() {
         let full = || std::io::Error::from_raw_os_error(28);
         let words = |error: anyhow::Error| in_words(&error);
         assert_eq!(words(full().into()), "No space left on device");
-        let told = Err::<(), _>(full()).context("x: no space left on device; make room");
-        assert_eq!(words(told.unwrap_err()), "x: no space left on device; make room");
+        let with_context = Err::<(), _>(full()).context("x: no space left on device; make room");
+        assert_eq!(words(with_context.unwrap_err()), "x: no space left on device; make room");
         assert_eq!(words(Err::<(), _>(full()).context("x").unwrap_err()), "x: No space left on device");
         assert_eq!(without_numbers("a (os error 2), b (os error 3); c"), "a, b; c");
     }

@@ -1,7 +1,7 @@
 //! The verb `generate`: man pages and shell completions.
 
 use clap::Command;
-use nearmiss_usage::What;
+use nearmiss_usage::GeneratedText;
 use std::process::ExitCode;
 
 /// Arguments of `nearmiss generate`.
@@ -12,7 +12,7 @@ use std::process::ExitCode;
   nearmiss generate man --all /usr/share/man/man1   all pages")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: GeneratedText,
 }
 
 /// Runs the verb; `command` is the whole command line.

@@ -59,7 +59,7 @@ pub fn listen() -> anyhow::Result<()> {
     let mut signals = Signals::new(wanted).context("cannot listen for Ctrl-C")?;
     std::thread::Builder::new()
         .name("interrupt".to_owned())
-        .spawn(move || signals.forever().for_each(heard))
+        .spawn(move || signals.forever().for_each(on_signal))
         .context("cannot listen for Ctrl-C")?;
     Ok(())
 }
@@ -71,20 +71,20 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn heard(signal: i32) {
+fn on_signal(signal: i32) {
     let mut state = state();
     state.received = Some(signal);
     if state.for_others > 0 {
         state.for_others -= 1;
         let first = std::mem::take(&mut state.first);
         if !first.is_empty() {
-            exit::say(first);
+            exit::print_message(first);
         }
         return;
     }
     state.unfinished.iter().for_each(Begun::take_away);
     run::remove_unfinished();
-    exit::say("interrupted");
+    exit::print_message("interrupted");
     // The lock is held: nobody begins anything any more.
     std::process::exit(i32::from(exit::of_signal(signal)));
 }

@@ -8,7 +8,10 @@ use nearmiss_report::load::findings;
 /// Findings of a run that was diagnosed. Those of another version, or damaged ones, leave the page without.
 pub fn kept_findings(run: &RunDir) -> Option<Findings> {
     findings(run).unwrap_or_else(|error| {
-        exit::say(&format!("{error}; the page has no findings until `nearmiss diagnose {}`", run.path().display()));
+        exit::print_message(&format!(
+            "{error}; the page has no findings until `nearmiss diagnose {}`",
+            run.path().display()
+        ));
         None
     })
 }

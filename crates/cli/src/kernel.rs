@@ -48,13 +48,13 @@ fn unpack(package: &str) -> anyhow::Result<()> {
     shell.args(["-s", "--"]).args((!package.is_empty()).then_some(package));
     let pipes = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = pipes.spawn().context(WHAT)?;
-    let (mut script, said) = (child.stdin.take().context(WHAT)?, child.stderr.take().context(WHAT)?);
+    let (mut script, progress) = (child.stdin.take().context(WHAT)?, child.stderr.take().context(WHAT)?);
     // A shell that stopped reading has failed, and its status shows that.
     let _ = script.write_all(UNPACK.as_bytes());
     drop(script);
-    let last = pass_on_all_but_the_last(said);
+    let last = pass_on_all_but_the_last(progress);
     if child.wait().context(WHAT)?.success() {
-        crate::output::tell(&last);
+        crate::output::print_to_stderr(&last);
         return Ok(());
     }
     let why = last.trim_end().trim_start_matches("setup-kernel: ");
@@ -64,10 +64,10 @@ fn unpack(package: &str) -> anyhow::Result<()> {
 }
 
 /// Returns the script's last line, which gives the reason of a failure; prints the others, which are its progress.
-fn pass_on_all_but_the_last(said: impl Read) -> String {
-    let (mut lines, mut last, mut next) = (BufReader::new(said), String::new(), Vec::new());
+fn pass_on_all_but_the_last(progress: impl Read) -> String {
+    let (mut lines, mut last, mut next) = (BufReader::new(progress), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut next).is_ok_and(|bytes| bytes > 0) {
-        crate::output::tell(&last);
+        crate::output::print_to_stderr(&last);
         last = String::from_utf8_lossy(&next).into_owned();
         next.clear();
     }

@@ -6,7 +6,6 @@
 mod apply;
 mod by_remedy;
 mod case;
-mod code;
 mod command_line;
 mod compared_report;
 mod conductor;
@@ -51,9 +50,9 @@ use std::process::ExitCode;
 /// The remedies that are offered.
 pub type Remedies = &'static [&'static Remedy];
 
-/// Reads the command line of this process and does what it says.
+/// Reads the command line of this process and executes it.
 pub fn run(remedies: Remedies) -> ExitCode {
-    if let Some(conducted) = conductor::asked() {
+    if let Some(conducted) = conductor::run_if_requested() {
         return conducted;
     }
     let mut command = verbs::command(remedies);

@@ -11,7 +11,7 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 /// Time to answer where the server's code is translated, and slowed down.
 const READY_WITHIN_IN_THE_GUEST: Duration = Duration::from_secs(300);
 
-/// The load, and what tells that the server answers.
+/// The load, and the sign that the server answers.
 #[derive(Clone, Default, clap::Args)]
 pub struct LoadArgs {
     /// CMD is a server: start it, wait until it answers, run this load against it, and stop it. The load is one string,

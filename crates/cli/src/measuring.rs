@@ -1,6 +1,6 @@
 //! Time of a traced command on this machine without the recorder, beside the model's.
 
-use crate::exit::say;
+use crate::exit::print_message;
 use anyhow::{Context, bail};
 use nearmiss_analysis::{Case, Traced, spread};
 use nearmiss_record::finding::Measured;
@@ -22,13 +22,13 @@ pub fn measure(case: &Case) -> anyhow::Result<Option<Measured>> {
     comparable(traced)?;
     let manifest = &traced.manifest;
     if manifest.covered.as_ref().is_some_and(|covered| covered.sentence().is_some()) {
-        say(
+        print_message(
             "--measure is left out: parts of the command were recorded, and the clock takes all of it; --within 0 records it whole",
         );
         return Ok(None);
     }
     let workload = workload(manifest)?;
-    say(&format!("running the command on this machine, {RUNS} times at most, without input"));
+    print_message(&format!("running the command on this machine, {RUNS} times at most, without input"));
     let begun = Instant::now();
     let mut runs = Vec::new();
     while runs.is_empty() || runs.len() < RUNS && begun.elapsed() < LONG_ENOUGH {
@@ -55,13 +55,15 @@ fn comparable(traced: &Traced) -> anyhow::Result<()> {
     let machine = traced.machine();
     if !nearmiss_host::NAMES.contains(&machine.name.as_str()) {
         let name = &machine.name;
-        bail!("--measure: {run} is modelled on {name}, whose time no clock here measures; add -m host");
+        bail!("--measure: {run} is modelled on {name}, and no clock here measures its time; add -m host");
     }
     if manifest.cut.is_some() || manifest.records_left_out > 0 {
-        bail!("--measure: {run} is a part of what its command did, whose time is unknown; leave --measure out");
+        bail!(
+            "--measure: {run} is a part of what its command did, and the time of that part is unknown; leave --measure out"
+        );
     }
     if manifest.command.is_empty() {
-        bail!("--measure: {run} does not say what its command was; leave --measure out");
+        bail!("--measure: {run} does not name its command; leave --measure out");
     }
     Ok(())
 }
@@ -136,9 +138,9 @@ mod tests {
         let recorded = manifest(&["sh", "-c", "exit 3"], 3);
         ended_as_recorded(&ran(&recorded), &recorded).unwrap();
         let other = manifest(&["sh", "-c", "exit 3"], 0);
-        let said = ended_as_recorded(&ran(&other), &other).unwrap_err().to_string();
+        let message = ended_as_recorded(&ran(&other), &other).unwrap_err().to_string();
         let wanted = "the command exited with status 3 on this machine, and exited with status 0 in the guest";
-        assert!(said.contains(wanted), "{said}");
+        assert!(message.contains(wanted), "{message}");
     }
 
     #[test]
@@ -156,7 +158,7 @@ mod tests {
 
     /// The time before exec is the difference of two clocks of one run, so that a busy machine cancels out.
     #[test]
-    fn what_is_counted_is_the_commands_from_exec_on() {
+    fn counts_are_the_commands_from_exec_on() {
         // A fork copies the tables of these pages, and its end takes them down.
         let ballast = vec![1u8; 256 << 20];
         for turns in ["20000", "400000"] {

@@ -1,15 +1,15 @@
 //! The verb `observe`.
 
 use crate::destination::runs_can_be_kept;
-use crate::exit::{self, Interrupted};
+use crate::exit;
 use crate::interrupt::{self, Unfinished};
 use crate::load::LoadArgs;
 use crate::run_name::run_name;
 use crate::trace::OUTPUTS;
 use anyhow::Context;
 use nearmiss_observe::perf::StackMode;
-use nearmiss_observe::watch::{self, Asked, Options, Outcome, Target};
-use nearmiss_record::observed::{self, Observed};
+use nearmiss_observe::watch::{self, InstrumentSet, Options, Outcome, Target};
+use nearmiss_record::observed::{self, Observed, Profile};
 use nearmiss_record::run::{self, Manifest, RunDir};
 use nearmiss_workload::Status;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
@@ -72,7 +73,7 @@ pub struct Args {
     /// Also write the record to this file
     #[arg(long, value_name = "FILE", value_parser = crate::destination::json_file)]
     json: Option<PathBuf>,
-    /// Where to make the run's directory
+    /// Directory for runs
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// Rows of the report's tables
@@ -86,10 +87,10 @@ pub struct Args {
 /// With none of these: all that this machine can.
 #[derive(clap::Args)]
 struct Instruments {
-    /// Where time goes, by function, line and call stack
+    /// Time by function, line and call stack
     #[arg(long)]
     clock: bool,
-    /// Where cache misses happen (needs a performance-monitoring unit)
+    /// Cache misses by function, line and call stack (needs a performance-monitoring unit)
     #[arg(long)]
     misses: bool,
     /// Waits for kernel locks and futexes
@@ -168,34 +169,42 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Observes a command to be diagnosed: nothing is printed, every wait and poll is kept, its output too.
-pub fn for_diagnosis(runs: &Path, command: &[OsString]) -> anyhow::Result<RunDir> {
+/// An observation of a command, and the files of its output, by whose names a snapshot of it finds them.
+pub struct ObservedCommand {
+    pub run: RunDir,
+    /// The signal that ended the command, if one did.
+    pub signal: Option<i32>,
+    pub profile: Profile,
+    _output: [NamedTempFile; 2],
+    _unfinished: [Unfinished; 2],
+}
+
+/// Observes a command to be diagnosed: nothing is printed, every wait and poll is kept, its output too. `started` receives
+/// the number of its process.
+pub fn for_diagnosis(
+    runs: &Path,
+    command: &[OsString],
+    started: Option<Sender<i32>>,
+) -> anyhow::Result<ObservedCommand> {
     std::fs::create_dir_all(runs)?;
-    let (out, err) = (NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?);
-    let _unfinished = [Unfinished::file(out.path()), Unfinished::file(err.path())];
-    let output = [out.reopen()?.into(), err.reopen()?.into()];
-    let options = Options {
-        asked: Asked::ALL,
-        frequency_hz: watch::DEFAULT_FREQUENCY_HZ,
-        miss_period: MISS_PERIOD,
-        events: Vec::new(),
-        stacks: StackMode::Tables,
-        log: true,
-        acquisitions: false,
-        limit: None,
-        load: None,
-        output: Some(output),
-    };
+    let files = [NamedTempFile::new_in(runs)?, NamedTempFile::new_in(runs)?];
+    let unfinished = [Unfinished::file(files[0].path()), Unfinished::file(files[1].path())];
+    let output = [files[0].reopen()?.into(), files[1].reopen()?.into()];
+    let options = Options { log: true, output: Some(output), started, ..Options::default() };
     let target = Target::Command(command.to_vec());
     let outcome = watch::observe(&target, &options, &Arc::default())?;
-    if outcome.finished.is_some_and(|finished| finished.status == Status::Signaled(SIGINT)) {
-        return Err(Interrupted("the command was interrupted".to_owned()).into());
-    }
+    drop(options);
     let run = write(runs, None, &target, &outcome)?;
-    for (file, name) in [out, err].into_iter().zip(OUTPUTS) {
-        file.persist(run.file(name)).map_err(|error| error.error)?;
+    for (file, name) in files.iter().zip(OUTPUTS) {
+        std::fs::hard_link(file.path(), run.file(name))
+            .or_else(|_| std::fs::copy(file.path(), run.file(name)).map(drop))?;
     }
-    Ok(run)
+    let signal = match outcome.finished.map(|finished| finished.status) {
+        Some(Status::Signaled(signal)) => Some(signal),
+        _ => None,
+    };
+    let profile = outcome.observed.profile.unwrap_or_default();
+    Ok(ObservedCommand { run, signal, profile, _output: files, _unfinished: unfinished })
 }
 
 fn target(args: &Args) -> anyhow::Result<Target> {
@@ -213,20 +222,25 @@ fn target(args: &Args) -> anyhow::Result<Target> {
         _ => anyhow::bail!("a command and -p, --cgroup or -a do not go together: give one of them"),
     };
     if args.limit.is_none() && !args.top && matches!(target, Target::Machine | Target::Cgroup(_)) {
-        crate::exit::say("observing until Ctrl-C (or give --for 5s)");
+        crate::exit::print_message("observing until Ctrl-C (or give --for 5s)");
     }
     Ok(target)
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
     let i = &args.instruments;
-    let chosen = Asked { clock: i.clock, misses: i.misses, locks: i.locks, polls: i.polls, io: i.io, sched: i.sched };
+    let chosen =
+        InstrumentSet { clock: i.clock, misses: i.misses, locks: i.locks, polls: i.polls, io: i.io, sched: i.sched };
     let load = args.load.load()?;
     if load.is_some() && (args.command.is_empty() || args.top) {
         anyhow::bail!("--load runs against a server that it starts: give the server after --, and no --top");
     }
     Ok(Options {
-        asked: if chosen == Asked::default() && args.events.is_empty() { Asked::ALL } else { chosen },
+        instruments: if chosen == InstrumentSet::default() && args.events.is_empty() {
+            InstrumentSet::ALL
+        } else {
+            chosen
+        },
         frequency_hz: args.frequency,
         miss_period: args.miss_period,
         events: args.events.clone(),
@@ -240,6 +254,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         limit: args.limit,
         load,
         output: None,
+        started: None,
     })
 }
 

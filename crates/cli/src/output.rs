@@ -40,7 +40,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints a wrapper's own text on standard error. A closed stream must not change the command's status.
-pub fn tell(text: &str) {
+pub fn print_to_stderr(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_said_with_its_time() {
+    fn each_part_is_printed_with_its_time() {
         let mut phases = Phases::begin();
         let after = |ms| phases.begun + Duration::from_millis(ms);
         let times = [after(250), after(250 + 12_000)];

@@ -1,20 +1,20 @@
 //! The verb `rehearse`: a run replayed as if a remedy had been in place.
 
 use crate::Remedies;
-use crate::by_remedy::{asked, of_remedies};
+use crate::by_remedy::{chosen_remedy, of_remedies};
 use crate::case::How;
 use crate::output::print;
 use crate::progress::progress;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
-use nearmiss_analysis::{Asked, Case, CaseError, Parameter, Remedy, Value};
+use nearmiss_analysis::{Case, CaseError, Parameter, RehearsalRequest, Remedy, Value};
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `rehearse` takes beside the remedy's parameter.
+/// Arguments that `rehearse` takes beside the remedy's parameter.
 #[derive(clap::Args)]
 struct Own {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
@@ -51,14 +51,14 @@ fn limit(parameter: Parameter) -> Arg {
 
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
-    let (remedy, given) = asked(given, remedies)?;
+    let (remedy, given) = chosen_remedy(given, remedies)?;
     let own = Own::from_arg_matches(given)?;
     let mut values: Vec<Value> = given.get_many(remedy.parameter.name).into_iter().flatten().cloned().collect();
     values.sort();
     values.dedup();
     let limit = remedy.limit.and_then(|limit| given.get_one(limit.name).cloned());
     let (run, case) = own.how.open(own.run.as_deref(), Path::new(run::DEFAULT_PARENT), &[remedy])?;
-    let rehearsals = rehearse(remedy, &case, &Asked { values, limit }, own.how.all)?;
+    let rehearsals = rehearse(remedy, &case, &RehearsalRequest { values, limit }, own.how.all)?;
     run.write_json(run::REHEARSALS, &rehearsals)?;
     if own.how.json {
         print(&format!("{}\n", serde_json::to_string(&rehearsals).context("rehearsals")?))?;
@@ -68,16 +68,16 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rehearse(remedy: &Remedy, case: &Case, asked: &Asked, all: bool) -> anyhow::Result<Rehearsals> {
+fn rehearse(remedy: &Remedy, case: &Case, request: &RehearsalRequest, all: bool) -> anyhow::Result<Rehearsals> {
     let mut suspicions = (remedy.detect)(case)?;
     // Who names values wants to see what they do, be it nothing.
-    let all = all || *asked != Asked::default();
+    let all = all || *request != RehearsalRequest::default();
     suspicions.retain(|suspicion| all || suspicion.most_gain() >= LEAST_GAIN);
     suspicions.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     let (mut tables, mut notes) = (Vec::new(), case.notes());
     for suspicion in &suspicions {
         progress(&format!("rehearsing {}", remedy.name));
-        match suspicion.rehearse(case, asked) {
+        match suspicion.rehearse(case, request) {
             Ok(table) => tables.push(table),
             // One of several that lacks data in the run keeps nobody from the others.
             Err(CaseError::Unfit(why)) if suspicions.len() > 1 => notes.push(format!("Not rehearsed: {why}.")),

@@ -1,7 +1,6 @@
 //! The verb `report`.
 
 use crate::case::recorded_for;
-use crate::code;
 use crate::kept_findings::kept_findings;
 use crate::order::OrderArg;
 use crate::output::{flat, line_width, print, terminal_width, write};
@@ -12,7 +11,7 @@ use nearmiss_record::model::{FunctionRow, ModelRecord};
 use nearmiss_record::policy::Order;
 use nearmiss_record::run::{self, Manifest, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
-use nearmiss_report::code::{Options, hottest, named, render};
+use nearmiss_report::code::{self, Options, hottest, named, render};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, stacks, text};
 use std::path::{Path, PathBuf};
@@ -71,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A run of `trace` in the form asked for.
+/// A run of `trace` in the requested form.
 fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
     if args.form.only_of_observed_runs() {
         anyhow::bail!(
@@ -148,7 +147,7 @@ fn not_found(run: &RunDir, name: &str, why: String) -> anyhow::Error {
     anyhow::anyhow!("{}: {why}{hint}", run.path().display())
 }
 
-/// Says how many records the trace holds, or which is the first that cannot be.
+/// Reports how many records the trace holds, or which is the first that cannot be.
 fn validate(run: &RunDir) -> anyhow::Result<ExitCode> {
     let file = run.file(run::TRACE);
     if !file.is_file() {

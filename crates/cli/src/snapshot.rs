@@ -1,11 +1,11 @@
 //! Running processes as the subject of `trace` and `diagnose`: a snapshot here, which is restored in the guest.
 
 use crate::Remedies;
-use crate::exit::{CannotHere, say};
+use crate::exit::{CannotHere, print_message};
 use crate::load::LoadArgs;
 use anyhow::ensure;
 use nearmiss_record::finding::Findings;
-use nearmiss_snapshot::{Asked, Restoration, Snapshot, SnapshotError, waits_only};
+use nearmiss_snapshot::{Process, Restoration, Snapshot, SnapshotError, SnapshotRequest, waits_only};
 use nearmiss_tap::guest::KernelImage;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct SnapshotArgs {
         help_heading = "Running processes"
     )]
     pub pid: Vec<i32>,
-    /// Take no snapshot whose pause is predicted to be longer
+    /// Take no snapshot with a longer predicted pause
     #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, requires = "pid", help_heading = "Running processes")]
     pause_at_most: Option<Duration>,
 }
@@ -43,19 +43,30 @@ impl SnapshotArgs {
         if !self.is_given() {
             return Ok(None);
         }
-        let asked = Asked { pids: self.pid.clone(), most_pause: self.pause_at_most };
-        let snapshot = Snapshot::take(&asked, |processes| match load.is_given() {
+        let request = SnapshotRequest { pids: self.pid.clone(), most_pause: self.pause_at_most };
+        let snapshot = Snapshot::take(&request, |processes| match load.is_given() {
             true => Ok(()),
             false => waits_only(processes).map_or(Ok(()), |waits| Err(SnapshotError::Waits(waits))),
         });
-        let snapshot = snapshot.map_err(told)?;
-        say(&paused(&snapshot));
+        let snapshot = snapshot.map_err(classified)?;
+        snapshot.show_to_guests()?;
+        print_message(&paused(&snapshot));
         Ok(Some(Rc::new(snapshot)))
     }
 }
 
+/// Takes a snapshot of a command that runs here; `None` while it only waits.
+pub fn of_running_command(pid: i32) -> Result<Option<Snapshot>, SnapshotError> {
+    let wanted = SnapshotRequest { pids: vec![pid], most_pause: None };
+    let works = |processes: &[Process]| waits_only(processes).map_or(Ok(()), |waits| Err(SnapshotError::Waits(waits)));
+    match Snapshot::take(&wanted, works) {
+        Err(SnapshotError::Waits(_)) => Ok(None),
+        taken => taken.map(Some),
+    }
+}
+
 /// A status of its own marks an inability of this machine.
-fn told(error: SnapshotError) -> anyhow::Error {
+fn classified(error: SnapshotError) -> anyhow::Error {
     use SnapshotError as E;
     match error {
         E::NoCriu | E::BadCriu(..) | E::TooOld { .. } | E::NoRights | E::NoRoom { .. } => {
@@ -66,7 +77,7 @@ fn told(error: SnapshotError) -> anyhow::Error {
 }
 
 fn paused(snapshot: &Snapshot) -> String {
-    let of = |(process, pause): (&nearmiss_snapshot::Process, &Duration)| {
+    let of = |(process, pause): (&Process, &Duration)| {
         format!("process {} ({}) paused {:.2} s (measured)", process.pid, process.name, pause.as_secs_f64())
     };
     let each: Vec<String> = snapshot.roots.iter().zip(&snapshot.pauses).map(of).collect();
@@ -93,7 +104,7 @@ pub fn note(snapshot: &Snapshot) -> String {
     };
     format!(
         "Process {} ran on in the guest from a snapshot, for which it paused {} (measured). What it allocated before has no \
-         names: objects of the heap are told apart by their addresses alone.{narrowed}",
+         names: objects of the heap are distinguished by their addresses alone.{narrowed}",
         pids.join(", "),
         pauses.join(", ")
     )
@@ -170,7 +181,7 @@ pub fn words(snapshot: &Snapshot, kernel: &KernelImage) -> anyhow::Result<Vec<Os
         "the guest's kernel was unpacked without nfnetlink.ko, which CRIU needs: run `nearmiss kernel --unpack`";
     let has_modules = kernel.directory().join("overlay.ko").exists();
     ensure!(module.is_some() || !has_modules, CannotHere(builtin.to_owned()));
-    let mut words: Vec<OsString> = vec!["--images".into(), snapshot.place.clone().into()];
+    let mut words: Vec<OsString> = vec!["--images".into(), snapshot.place().into()];
     let mut put = |name: &str, value: OsString| words.extend([name.into(), value]);
     module.into_iter().for_each(|module| put("--module", module.into()));
     snapshot.roots.iter().for_each(|process| put("--restored", process.pid.to_string().into()));

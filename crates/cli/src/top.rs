@@ -44,7 +44,7 @@ fn foot(live: &Live) -> String {
     if off.is_empty() {
         "q: leave".to_owned()
     } else {
-        format!("q: leave; not here: {} (nearmiss doctor says why)", off.join(", "))
+        format!("q: leave; not here: {} (nearmiss doctor shows why)", off.join(", "))
     }
 }
 

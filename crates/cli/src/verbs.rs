@@ -13,14 +13,14 @@ pub struct Verb {
     /// As typed.
     pub name: &'static str,
     about: &'static str,
-    /// Its exit status is its command's; its own failures are told by 125 to 127.
+    /// Its exit status is its command's; 125 to 127 stand for its own failures.
     pub is_wrapper: bool,
     arguments: fn(Command, Remedies) -> Command,
     /// Does it.
     pub run: fn(&ArgMatches, Remedies) -> anyhow::Result<ExitCode>,
 }
 
-/// A verb whose module has `Args` and `run`, which may want the remedies too.
+/// A verb with a module that has `Args` and `run`, which may need the remedies too.
 macro_rules! verb {
     ($name:literal, $module:ident, $about:literal) => {
         verb!($name, $module, $about, false, |args, _| $module::run(args))
@@ -71,7 +71,7 @@ const VERBS: &[Verb] = &[
     verb!(
         "diagnose",
         diagnose,
-        "Say what is wrong with a run, what would remedy it, and what that would gain",
+        "Find what is wrong with a run, what would remedy it, and what that would gain",
         remedies
     ),
     verb_of_remedies!("rehearse", rehearse, "Replay a run as if a remedy had been in place", false),
@@ -102,7 +102,7 @@ const AFTER: &str = "Examples:
   nearmiss diagnose                    what is wrong with the newest run, and what would remedy it
   nearmiss doctor                      what works here
 
-Exit status: 0 done; 1 done, and what was asked for was not met; 2 wrong use or bad input; 3 this machine cannot do it.
+Exit status: 0 done; 1 done, and a required condition failed; 2 wrong use or bad input; 3 this machine cannot do it.
 trace, observe and apply end as their command does; 125: they failed themselves, 126 and 127: the command cannot be
 executed or found.";
 

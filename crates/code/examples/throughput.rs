@@ -3,7 +3,7 @@
 
 #![allow(bad_asm_style, reason = "the same file is for cc")]
 
-#[path = "../tests/support/blocks.rs"]
+#[path = "../tests/code/support/blocks.rs"]
 mod blocks;
 
 use nearmiss_code::{CodeMap, CoreTimes};

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_has_found_another_need_not_find_with_the_same_blocks() {
+    fn an_answer_is_shared_by_maps_with_the_same_blocks() {
         let shared = Arc::new(Shared::default());
         let new = || Answers { shared: Some(Arc::clone(&shared)), ..Answers::default() };
         assert_eq!(new().get(InsnId(3), 5, || Some(1)), Some(&1));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_answer_is_asked_again_at_once() {
+    fn a_missing_answer_is_looked_up_again_at_once() {
         let mut answers = Answers::default();
         assert_eq!(answers.get(InsnId(0), 1, || None::<u32>), None);
         assert_eq!(answers.get(InsnId(0), 1, || Some(7)), Some(&7));

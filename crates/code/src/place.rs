@@ -65,7 +65,7 @@ impl Local {
     }
 
     /// Whether the two share bytes.
-    pub(crate) fn meets(&self, other: &Local) -> bool {
+    pub(crate) fn overlaps(&self, other: &Local) -> bool {
         let before = |a: &Local, b: &Local| a.displacement < b.displacement.saturating_add(i64::from(b.size));
         self.base == other.base && before(self, other) && before(other, self)
     }
@@ -79,7 +79,7 @@ impl Local {
 
 /// Location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum ValuePlace {
     /// In a register.
     Register(RegisterNumber),
     /// In memory that was read by the instruction of the graph with this number.

@@ -1,7 +1,7 @@
 //! Which functions, objects and system calls the difference of a figure comes from.
 
 use crate::figure::{level, taken_apart};
-use nearmiss_record::baseline::{Part, Side};
+use nearmiss_record::baseline::{BaselinePart, Side};
 use nearmiss_record::gate::{Cause, PartKind};
 use nearmiss_record::model::{ByClass, MissClass};
 use std::collections::BTreeMap;
@@ -28,14 +28,14 @@ pub(crate) fn causes(figure: &str, difference: f64, old: &Side, new: &Side) -> V
 }
 
 /// Objects have no mode: what only the kernel has is no user mode's.
-fn is_object_of(part: &Part, mode: usize) -> bool {
+fn is_object_of(part: &BaselinePart, mode: usize) -> bool {
     const KERNELS: [&str; 6] = ["slab", "page cache", "page table", "kernel stack", "kernel variable", "kernel memory"];
     mode == 1 || !KERNELS.contains(&part.module.as_str())
 }
 
-type Pair<'a> = [Option<&'a Part>; 2];
+type Pair<'a> = [Option<&'a BaselinePart>; 2];
 
-fn grown(what: &str, difference: f64, old: &Side, new: &Side, is_one: impl Fn(&Part) -> bool) -> Vec<Cause> {
+fn grown(what: &str, difference: f64, old: &Side, new: &Side, is_one: impl Fn(&BaselinePart) -> bool) -> Vec<Cause> {
     let mut grown: Vec<Cause> = pairs(old, new, is_one).iter().filter_map(|pair| cause(what, pair)).collect();
     grown.retain(|cause| cause.difference() as f64 * LEAST >= difference && cause.difference() > 0);
     grown.sort_by(|a, b| (b.difference(), &a.name).cmp(&(a.difference(), &b.name)));
@@ -44,7 +44,7 @@ fn grown(what: &str, difference: f64, old: &Side, new: &Side, is_one: impl Fn(&P
 }
 
 /// Pairs each part with its like on the other side. Two builds of a program are two files, so only a program's name counts.
-fn pairs<'a>(old: &'a Side, new: &'a Side, is_one: impl Fn(&Part) -> bool) -> Vec<Pair<'a>> {
+fn pairs<'a>(old: &'a Side, new: &'a Side, is_one: impl Fn(&BaselinePart) -> bool) -> Vec<Pair<'a>> {
     let mut pairs: BTreeMap<(PartKind, &str, &str), Vec<Pair<'a>>> = BTreeMap::new();
     for (at, side) in [old, new].into_iter().enumerate() {
         for part in side.parts.iter().filter(|part| is_one(part)) {
@@ -79,7 +79,7 @@ fn cause(what: &str, pair: &Pair<'_>) -> Option<Cause> {
     })
 }
 
-fn count(what: &str, part: &Part) -> u64 {
+fn count(what: &str, part: &BaselinePart) -> u64 {
     let counts = &part.counts;
     match what {
         "instructions" => counts.instructions,
@@ -90,8 +90,8 @@ fn count(what: &str, part: &Part) -> u64 {
     }
 }
 
-/// Misses by class; of coherence, the classes whose cause is another CPU.
-fn classes(what: &str, part: &Part) -> ByClass {
+/// Misses by class; of coherence, the classes with another CPU as their cause.
+fn classes(what: &str, part: &BaselinePart) -> ByClass {
     let at = |level: usize| part.counts.misses.get(level).copied().unwrap_or_default();
     if what == "coherence" {
         let all = at(0);
@@ -139,18 +139,18 @@ fn system_calls(what: &str, difference: f64, old: &Side, new: &Side) -> Vec<Caus
 }
 
 /// The C library's function that makes a system call, which has the call's name but for underscores and suffixes.
-fn wrapper<'a>(call: &str, side: &'a Side) -> Option<&'a Part> {
+fn wrapper<'a>(call: &str, side: &'a Side) -> Option<&'a BaselinePart> {
     let plain = |name: &str| {
         let name = name.split('@').next().unwrap_or(name).trim_start_matches("__GI_").trim_start_matches('_');
         let name = name.strip_prefix("libc_").unwrap_or(name);
         name.trim_end_matches("64").trim_end_matches("_nocancel").to_owned()
     };
     let call = plain(call.strip_prefix("new").unwrap_or(call));
-    let is_one = |part: &&Part| part.kind == PartKind::Function && !part.kernel && plain(&part.name) == call;
+    let is_one = |part: &&BaselinePart| part.kind == PartKind::Function && !part.kernel && plain(&part.name) == call;
     side.parts.iter().filter(is_one).max_by_key(|part| part.calls)
 }
 
-fn function<'a>(name: &str, side: &'a Side) -> Option<&'a Part> {
+fn function<'a>(name: &str, side: &'a Side) -> Option<&'a BaselinePart> {
     side.parts.iter().find(|part| part.kind == PartKind::Function && !part.kernel && part.name == name)
 }
 
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use nearmiss_record::baseline::Counts;
 
-    fn part(kind: PartKind, name: &str, module: &str, misses: ByClass) -> Part {
-        Part {
+    fn part(kind: PartKind, name: &str, module: &str, misses: ByClass) -> BaselinePart {
+        BaselinePart {
             kind,
             name: name.to_owned(),
             module: module.to_owned(),
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn side(parts: Vec<Part>) -> Side {
+    fn side(parts: Vec<BaselinePart>) -> Side {
         Side { parts, ..Side::default() }
     }
 
@@ -206,7 +206,7 @@ mod tests {
         );
         assert_eq!((found[0].calls, found[0].caller.as_str(), found[0].line), ((16, 52), "insert", 41));
         assert_eq!(causes("kernel.l2", 890.0, &old, &new)[0].name, "clear_page");
-        assert!(causes("faults", 90.0, &old, &new).is_empty(), "nothing tells who faulted");
+        assert!(causes("faults", 90.0, &old, &new).is_empty(), "nothing shows who faulted");
     }
 
     #[test]

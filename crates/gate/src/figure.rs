@@ -31,7 +31,7 @@ pub fn taken_apart(name: &str) -> (Option<usize>, &str) {
     mode(0).or_else(|| mode(1)).unwrap_or((None, name))
 }
 
-/// Where a figure stands among others: modes first, then what the kernel did for the command.
+/// Returns a figure's place among others: modes first, then what the kernel did for the command.
 pub fn rank(name: &str) -> (usize, usize, &str) {
     let (mode, what) = taken_apart(name);
     let of_mode = |what: &str| match (OF_A_MODE.iter().position(|it| *it == what), level(what)) {

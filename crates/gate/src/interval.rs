@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_repeats_exactly_has_no_noise() {
+    fn an_exact_repetition_has_no_noise() {
         assert_eq!(difference(&[7, 7, 7], &[9, 9, 9]), Difference { old: 7.0, new: 9.0, noise: 0.0 });
     }
 

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_refused_by_name() {
+    fn a_text_that_is_no_limit_is_refused_by_name() {
         let error = |text: &str| Limits::default().add(text).unwrap_err();
         for text in ["", "much", "-1%", "0.02", "instructions=", "l1=1e9%", "2%,", "nan%"] {
             assert!(matches!(error(text), LimitError::NoLimit(_)), "{text}");

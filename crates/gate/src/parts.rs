@@ -1,6 +1,6 @@
 //! Functions and objects of one recording, with what they did.
 
-use nearmiss_record::baseline::{Counts, Part};
+use nearmiss_record::baseline::{BaselinePart, Counts};
 use nearmiss_record::gate::PartKind;
 use nearmiss_record::model::{LineRow, ModelRecord, ObjectKind, StackRow, Tally};
 use std::collections::{BTreeMap, HashMap};
@@ -11,12 +11,12 @@ pub(crate) fn file_name(path: &str) -> &str {
 }
 
 /// All functions and objects of the command. `calls`: entries of functions, by name and module.
-pub(crate) fn parts(model: &ModelRecord, calls: &BTreeMap<(String, String), u64>) -> Vec<Part> {
+pub(crate) fn parts(model: &ModelRecord, calls: &BTreeMap<(String, String), u64>) -> Vec<BaselinePart> {
     let (lines, callers) = (hottest_lines(&model.lines), callers(&model.stacks));
     let functions = model.functions.iter().map(|row| {
         let (file, line) = lines.get(&(row.name.as_str(), row.module.as_str())).copied().unwrap_or(("", 0));
         let module = file_name(&row.module).to_owned();
-        Part {
+        BaselinePart {
             kind: PartKind::Function,
             calls: calls.get(&(row.name.clone(), module.clone())).copied().unwrap_or(0),
             name: row.name.clone(),
@@ -28,7 +28,7 @@ pub(crate) fn parts(model: &ModelRecord, calls: &BTreeMap<(String, String), u64>
             counts: counts(&row.tally),
         }
     });
-    let objects = model.objects.iter().filter(|row| row.kind != ObjectKind::Unattributed).map(|row| Part {
+    let objects = model.objects.iter().filter(|row| row.kind != ObjectKind::Unattributed).map(|row| BaselinePart {
         kind: PartKind::Object,
         name: row.name.clone(),
         module: kind_name(row.kind).to_owned(),

@@ -74,7 +74,7 @@ mod tests {
             Next::Record,
             "100 too many, noise of 97 to come"
         );
-        assert_eq!(at(3, judged(300.0, 410.0, Ruling::NoDifference)), Next::Stop, "no recordings would tell");
+        assert_eq!(at(3, judged(300.0, 410.0, Ruling::NoDifference)), Next::Stop, "no recordings would decide it");
         assert_eq!(at(9, judged(300.0, 102.0, Ruling::Unclear)), Next::Record);
         assert_eq!(at(10, judged(300.0, 110.0, Ruling::Unclear)), Next::Stop, "at most ten");
         let beyond = || judged(300.0, 0.0, Ruling::Beyond);

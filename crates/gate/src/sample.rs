@@ -3,7 +3,7 @@
 use crate::events::{calls, entries, figures};
 use crate::figure::{level_name, of_mode};
 use crate::parts::parts;
-use nearmiss_record::baseline::Part;
+use nearmiss_record::baseline::BaselinePart;
 use nearmiss_record::model::{MissClass, ModelRecord, Tally, TaskRow};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
@@ -27,7 +27,7 @@ pub struct Sample {
     /// Figures by name.
     pub figures: BTreeMap<String, u64>,
     /// Parts that the figures are sums of.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BaselinePart>,
     /// Threads of the command's process with the most of them.
     pub threads: usize,
 }

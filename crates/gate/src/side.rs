@@ -1,7 +1,7 @@
 //! Several recordings of one command as one side.
 
 use crate::Sample;
-use nearmiss_record::baseline::{Counts, Part, Side};
+use nearmiss_record::baseline::{BaselinePart, Counts, Side};
 use nearmiss_record::gate::PartKind;
 use nearmiss_record::model::ByClass;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub fn side(command: &str, samples: &[Sample]) -> Side {
             figures.entry(name.clone()).or_insert_with(|| vec![0; samples.len()])[at] = *count;
         }
     }
-    let mut sums: BTreeMap<Key, Part> = BTreeMap::new();
+    let mut sums: BTreeMap<Key, BaselinePart> = BTreeMap::new();
     for part in samples.iter().flat_map(|sample| &sample.parts) {
         let key = (part.kind, part.name.clone(), part.module.clone(), part.kernel);
         match sums.get_mut(&key) {
@@ -32,7 +32,7 @@ pub fn side(command: &str, samples: &[Sample]) -> Side {
     Side { command: command.to_owned(), figures, parts }
 }
 
-fn add(sum: &mut Part, part: &Part) {
+fn add(sum: &mut BaselinePart, part: &BaselinePart) {
     sum.calls += part.calls;
     let (into, from) = (&mut sum.counts, &part.counts);
     into.instructions += from.instructions;
@@ -45,7 +45,7 @@ fn add(sum: &mut Part, part: &Part) {
     }
 }
 
-fn mean(sum: Part, count: u64) -> Part {
+fn mean(sum: BaselinePart, count: u64) -> BaselinePart {
     let mean = |sum: u64| (sum + count / 2) / count;
     let counts = Counts {
         instructions: mean(sum.counts.instructions),
@@ -54,7 +54,7 @@ fn mean(sum: Part, count: u64) -> Part {
         misses: sum.counts.misses.iter().map(|classes| classes.map(mean)).collect(),
         cycles: mean(sum.counts.cycles),
     };
-    Part { calls: mean(sum.calls), counts, ..sum }
+    BaselinePart { calls: mean(sum.calls), counts, ..sum }
 }
 
 /// A side as a repository keeps it: without the parts that have little of everything.
@@ -62,7 +62,7 @@ pub fn to_keep(side: &Side) -> Side {
     let all = side.parts.iter().filter(|part| part.kind == PartKind::Function);
     let mut whole = [0u64; WEIGHED];
     all.for_each(|part| whole.iter_mut().zip(weights(part)).for_each(|(sum, weight)| *sum += weight));
-    let matters = |part: &&Part| {
+    let matters = |part: &&BaselinePart| {
         weights(part).iter().zip(whole).any(|(weight, whole)| *weight > 0 && weight * LEAST_KEPT >= whole)
     };
     Side { parts: side.parts.iter().filter(matters).cloned().collect(), ..side.clone() }
@@ -70,7 +70,7 @@ pub fn to_keep(side: &Side) -> Side {
 
 const WEIGHED: usize = 5;
 
-fn weights(part: &Part) -> [u64; WEIGHED] {
+fn weights(part: &BaselinePart) -> [u64; WEIGHED] {
     let counts = &part.counts;
     let misses = |level: Option<&ByClass>| level.map_or(0, |classes| classes.iter().sum());
     [
@@ -86,9 +86,9 @@ fn weights(part: &Part) -> [u64; WEIGHED] {
 mod tests {
     use super::*;
 
-    fn part(name: &str, instructions: u64) -> Part {
+    fn part(name: &str, instructions: u64) -> BaselinePart {
         let counts = Counts { instructions, misses: vec![[instructions, 0, 0, 0, 0, 1]], ..Counts::default() };
-        Part {
+        BaselinePart {
             kind: PartKind::Function,
             name: name.to_owned(),
             module: String::new(),
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn sample(figures: &[(&str, u64)], parts: Vec<Part>) -> Sample {
+    fn sample(figures: &[(&str, u64)], parts: Vec<BaselinePart>) -> Sample {
         Sample {
             figures: figures.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             parts,

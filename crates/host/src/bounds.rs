@@ -47,6 +47,10 @@ pub const REMOTE_NS: [f64; 2] = [40.0, 800.0];
 pub const LINE_NS: [f64; 2] = [3.0, 400.0];
 /// Nanoseconds of a line from another package: 100 to 300.
 pub const FAR_LINE_NS: [f64; 2] = [10.0, 800.0];
+/// Nanoseconds of a first touch of a small page: from clearing it alone to a hypervisor that handles each fault.
+pub const TOUCH_NS: [f64; 2] = [50.0, 50_000.0];
+/// Nanoseconds of a first touch of a large page: from clearing 2 MiB at 100 GB/s to the time of 512 slow small ones.
+pub const LARGE_TOUCH_NS: [f64; 2] = [20_000.0, 10_000_000.0];
 /// From the slowest that a power manager picks to the fastest boost, in MHz.
 pub const CLOCK_MHZ: [f64; 2] = [300.0, 7000.0];
 

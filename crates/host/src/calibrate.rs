@@ -4,8 +4,9 @@ use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
 use super::pages::TranslationFigures;
-use super::settle::Settled;
+use super::settle::{Settled, lengthened};
 use super::streams::{self, StreamFigures};
+use super::touches::{self, TouchFigures};
 use super::{Found, aliasing, contended, left};
 use nearmiss_record::machine::Noise;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -42,6 +43,9 @@ pub struct Calibration {
     pub streams: StreamFigures,
     /// The second level of address translation, and large pages.
     pub second_translation: TranslationFigures,
+    /// First touches of memory; nothing in files of earlier versions.
+    #[serde(default)]
+    pub touches: TouchFigures,
     /// Disturbances meanwhile; nothing in files of earlier versions.
     #[serde(default)]
     pub noise: Option<Noise>,
@@ -85,7 +89,7 @@ pub fn calibrate(found: &Found) -> Calibration {
     let pair = |other: u32| move |which: usize| pin(if which == 0 { home } else { other });
     let handover = |other: u32| handover_nanoseconds(pair(other));
     let levels = levels(found);
-    let hear = || {
+    let chase_levels = || {
         pin(home);
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
@@ -103,7 +107,7 @@ pub fn calibrate(found: &Found) -> Calibration {
                 all.extend(more);
             }
         };
-        let first = scope.spawn(hear).join().ok();
+        let first = scope.spawn(chase_levels).join().ok();
         contend();
         let memory = scope.spawn(|| {
             pin(home);
@@ -114,30 +118,31 @@ pub fn calibrate(found: &Found) -> Calibration {
         });
         // The threads do nothing that panics; should one, its figures count as not measured.
         let far = memory.join().unwrap_or_default();
-        let second = scope.spawn(hear).join().ok();
+        let second = scope.spawn(chase_levels).join().ok();
         contend();
         let core_to_core_ns = scope.spawn(|| neighbour.and_then(handover)).join().ok().flatten();
         let remote_cache_ns = scope.spawn(|| other_node.and_then(handover)).join().ok().flatten();
-        let third = scope.spawn(hear).join().ok();
+        let third = scope.spawn(chase_levels).join().ok();
         contend();
         let passes: Vec<Vec<f64>> = [first, second, third].into_iter().flatten().collect();
         let local_ns = far.local_ns.into_iter().flatten().reduce(f64::min);
         let spread = apart(&passes, &far.local_ns.into_iter().flatten().collect::<Vec<_>>());
         let level_ns = least(passes.into_iter());
-        let (sizes, heard) = (&levels, level_ns.clone());
-        let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &heard, local_ns)));
+        let (sizes, latencies) = (&levels, level_ns.clone());
+        let left = scope.spawn(move || pin(home).then(|| left_of_the_last(sizes, &latencies, local_ns)));
         let last_level_left = left.join().ok().flatten().flatten();
-        let heard = level_ns.clone();
+        let latencies = level_ns.clone();
         let pages = scope.spawn(move || {
             pin(home);
-            pages(found, &heard)
+            pages(found, &latencies)
         });
         let aliased_load_ns = scope.spawn(|| pin(home).then(aliasing::wait_ns)).join().ok().flatten();
         let second_translation = scope.spawn(|| pin(home).then(super::pages::measure));
         let second_translation = second_translation.join().ok().flatten().unwrap_or_default();
+        let touches = scope.spawn(|| pin(home).then(touches::measure)).join().ok().flatten().unwrap_or_default();
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         contend();
-        let cycles = |ns: &Vec<f64>| Some(Settled::of(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
+        let cycles = |ns: &Vec<f64>| Some(lengthened(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
         let contended_store_cycles = contended_ns.each_ref().map(cycles);
         let contended_cycles = accesses_ns.each_ref().map(|ns| ns.each_ref().map(cycles));
         Calibration {
@@ -152,6 +157,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             core: CoreFigures { contended_store_cycles, contended_cycles, ..far.core },
             streams: far.streams,
             second_translation,
+            touches,
             core_to_core_ns,
             remote_cache_ns,
             noise: Some(Noise { spread, ..Noise::default() }),
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latency_whose_passes_differ_most_tells_the_noise() {
+    fn the_latency_with_the_largest_spread_is_the_noise() {
         let passes = [vec![1.0, 10.0], vec![1.0, 12.0], vec![1.1, 11.0, 7.0]];
         assert_eq!(apart(&passes, &[100.0, 110.0]), Some(2.0 / 11.0));
         assert_eq!(apart(&passes, &[100.0, 200.0]), Some(0.5));

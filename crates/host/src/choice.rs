@@ -1,9 +1,9 @@
 //! Choice of the calibration: a quiet one is kept, a noisy one serves the process that measured it.
 
 use super::store::{Store, identity};
-use super::{Calibration, Found, calibrate, quiet};
+use super::{Calibration, Found, TouchFigures, calibrate, quiet, touches};
 use nearmiss_record::machine::Noise;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The noisy result of this process, with the machine that it is of: two figures of one run come from one calibration.
 static AT_HAND: Mutex<Option<(String, Calibration)>> = Mutex::new(None);
@@ -27,6 +27,38 @@ pub fn chosen(found: &Found, store: &Store, again: bool, measure: impl FnOnce(&F
             }
         }
     }
+}
+
+/// Adds first touches to a calibration of an earlier version, which lacks them. `measure` also gives whether they are
+/// worth keeping; the kept calibration then gets them.
+pub fn with_touches(
+    found: &Found,
+    store: &Store,
+    calibration: Calibration,
+    measure: impl FnOnce() -> (TouchFigures, bool),
+) -> Calibration {
+    if calibration.touches.small_ns.is_some() {
+        return calibration;
+    }
+    let (touches, worth_keeping) = measure();
+    if let Some(kept) = store.load(found).filter(|_| worth_keeping && touches.small_ns.is_some()) {
+        // A cache that cannot be written costs some milliseconds the next time, nothing else.
+        let _ = store.save(found, &Calibration { touches: touches.clone(), ..kept });
+    }
+    Calibration { touches, ..calibration }
+}
+
+/// Measures first touches once a process; they are worth keeping if their takes agree and the machine was quiet.
+pub fn touches_here(found: &Found) -> (TouchFigures, bool) {
+    static AT_HAND: OnceLock<(TouchFigures, Noise)> = OnceLock::new();
+    let (touches, noise) = AT_HAND.get_or_init(|| {
+        let before = quiet::Look::now();
+        let touches = touches::measure();
+        // It is too short for a share of the time without a CPU.
+        (touches, Noise { waited_share: None, ..quiet::between(&before, &quiet::Look::now()) })
+    });
+    let agree = [touches.small_ns, touches.large_ns].into_iter().flatten().all(|figure| figure.stable());
+    (touches.clone(), agree && quiet::noisy(noise, found.cpus().count()).is_none())
 }
 
 /// Measures this host and its other load meanwhile; a noisy result is measured once a process.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::describe::describe;
 use crate::describe::tests::{a_calibration, found_two_sockets};
-use crate::{Settled, StreamFigures, TranslationFigures};
+use crate::{Settled, StreamFigures, TouchFigures, TranslationFigures};
 use std::cell::Cell;
 use std::path::Path;
 
@@ -90,7 +90,7 @@ fn a_quiet_calibration_from_before_counts_more_than_a_noisy_new_one() {
 }
 
 #[test]
-fn what_an_earlier_version_kept_is_noisy_if_its_spread_says_so() {
+fn a_calibration_of_an_earlier_version_is_noisy_if_its_spread_is_large() {
     let bench = Bench::new();
     let line = |spread| vec![Settled { value: 9.0, spread }];
     let old = |spread| Calibration {
@@ -129,4 +129,29 @@ fn a_user_without_a_cache_directory_measures_each_time() {
     bench.chosen(false, quiet(100.0));
     bench.chosen(false, quiet(100.0));
     assert_eq!(bench.measured.get(), 2);
+}
+
+#[test]
+fn a_calibration_of_an_earlier_version_gets_first_touches_that_are_worth_keeping() {
+    let bench = Bench::new();
+    let kept = bench.chosen(false, quiet(100.0));
+    // Earlier versions have no such field.
+    let text = std::fs::read_to_string(bench.path()).expect("read");
+    let (before, after) = text.split_once(",\n    \"touches\": {").expect("first touches");
+    let text = format!("{before}{}", after.split_once('}').expect("their end").1);
+    std::fs::write(bench.path(), text).expect("written");
+    assert_eq!(bench.chosen(false, quiet(90.0)), kept, "it is read as before");
+
+    let figures = |value| TouchFigures { small_ns: Some(Settled { value, spread: 0.02 }), large_ns: None };
+    let touches = |calibration, figures: TouchFigures, worth_keeping| {
+        with_touches(&bench.found, &bench.store, calibration, || (figures, worth_keeping)).touches
+    };
+    assert_eq!(touches(kept.clone(), TouchFigures::default(), true), TouchFigures::default());
+    assert_eq!(touches(kept.clone(), figures(2000.0), false), figures(2000.0));
+    assert_eq!(bench.chosen(false, quiet(90.0)).touches, TouchFigures::default(), "noisy figures are not kept");
+    assert_eq!(touches(kept, figures(1400.0), true), figures(1400.0));
+    let kept = bench.chosen(false, quiet(90.0));
+    assert_eq!((kept.memory_local_ns, &kept.touches), (Some(100.0), &figures(1400.0)));
+    assert_eq!(touches(kept, figures(1300.0), true), figures(1400.0), "measured once");
+    assert_eq!(bench.measured.get(), 1);
 }

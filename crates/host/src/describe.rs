@@ -27,8 +27,8 @@ const COMPARED_STORES: u32 = 24;
 /// The host as a machine; without a calibration its latencies are usual figures of its processors, marked assumed, as
 /// are those that a calibration has outside the range of such processors.
 pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Machine, HostError> {
-    let told_mhz = found.clock_mhz.filter(|mhz| (CLOCK_MHZ[0]..=CLOCK_MHZ[1]).contains(&f64::from(*mhz)));
-    let sieved = calibration.map(|c| plausible(found, c, told_mhz.unwrap_or(TYPICAL_CLOCK_MHZ)));
+    let reported_mhz = found.clock_mhz.filter(|mhz| (CLOCK_MHZ[0]..=CLOCK_MHZ[1]).contains(&f64::from(*mhz)));
+    let sieved = calibration.map(|c| plausible(found, c, reported_mhz.unwrap_or(TYPICAL_CLOCK_MHZ)));
     let replaced = sieved.as_ref().map(|sieved| &sieved.replaced);
     let calibration = sieved.as_ref().map(|sieved| &sieved.calibration);
     let family = bounds::family(found);
@@ -56,16 +56,16 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
         let name = format!("cache.{}", cache.name());
         source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { &from });
-        source(&format!("{name}.replacement"), "assumed: sysfs does not tell");
+        source(&format!("{name}.replacement"), "assumed: sysfs does not list it");
         source(&format!("{name}.index"), set_index(&mut cache, reach));
         if cache.level > 1 {
-            source(&format!("{name}.inclusion"), "assumed: sysfs does not tell");
+            source(&format!("{name}.inclusion"), "assumed: sysfs does not list it");
         }
         caches.push(cache);
     }
     let levels = caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
 
-    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), told_mhz) {
+    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), reported_mhz) {
         (Some(mhz), _) => {
             source("clock_mhz", "measured here by a chain of multiplications");
             mhz
@@ -75,7 +75,7 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
             mhz
         }
         (None, None) => {
-            source("clock_mhz", "assumed: the kernel does not tell");
+            source("clock_mhz", "assumed: the kernel does not report it");
             TYPICAL_CLOCK_MHZ
         }
     };
@@ -138,6 +138,8 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         let from = "measured here by a running sum; how many stores: assumed";
         sources.insert("store_aliasing".to_owned(), from.to_owned());
     }
+    let touches = calibration.map(|c| c.touches.clone()).unwrap_or_default();
+    let [first_touch_cycles, large_first_touch_cycles] = parts::first_touches(&touches, cycles, &mut sources);
     let latency = Latency {
         level_cycles,
         core_clean_cycles: clean,
@@ -157,7 +159,14 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         clock_mhz,
         cycles_per_instruction: 0.4,
         topology,
-        memory: Memory { nodes, page_size: Bytes(4096), placement: Placement::Random, placement_seed: 1 },
+        memory: Memory {
+            nodes,
+            page_size: Bytes(4096),
+            placement: Placement::Random,
+            placement_seed: 1,
+            first_touch_cycles,
+            large_first_touch_cycles,
+        },
         caches,
         coherence: if matches!(found.vendor.as_str(), "AuthenticAMD" | "HygonGenuine") {
             Protocol::Moesi
@@ -192,7 +201,7 @@ fn with_reasons(mut sources: Sources, replaced: Sources) -> Sources {
 /// Sets the cache's index from the sets that lines at one offset of their pages reach, and returns the source. More of
 /// them than pages of a way mean that a hash of the page's number reaches into the offset's bits.
 fn set_index(cache: &mut Cache, reach: Option<u64>) -> &'static str {
-    let Some(reach) = reach else { return "assumed: sysfs does not tell" };
+    let Some(reach) = reach else { return "assumed: sysfs does not list it" };
     let sets = sets(cache);
     if reach > sets * cache.line.0 / 4096 {
         cache.index = Index::Hashed;
@@ -257,14 +266,14 @@ fn left_of(found: &FoundCache, left: u64, shared_by: Sharing) -> (Cache, String)
     let ways = u32::try_from(left / (left / MOST_WAYS_OF_THE_LEFT).max(1).next_power_of_two()).ok();
     let (cache, _) = cache(&FoundCache { size: left, ways, ..found.clone() }, shared_by);
     let from = format!(
-        "measured here by chases of growing size: others hold most of the {whole} that sysfs tells; ways assumed"
+        "measured here by chases of growing size: others hold most of the {whole} that sysfs lists; ways assumed"
     );
     (Cache { replacement: Replacement::Random, ..cache }, from)
 }
 
 /// The cache, with sets made a power of two if the hardware's many slices have another number.
 fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, String) {
-    let mut from = if found.ways.is_some() { SYSFS } else { "sysfs; ways assumed: it does not tell" };
+    let mut from = if found.ways.is_some() { SYSFS } else { "sysfs; ways assumed: it lists none" };
     let line = found.line.max(1);
     let mut ways = found.ways.unwrap_or(8);
     let lines = (found.size / line).max(1);

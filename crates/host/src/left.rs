@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_told_by_where_half_of_the_loads_go_to_memory() {
+    fn the_part_left_ends_where_half_of_the_loads_go_to_memory() {
         let left = |left| bytes((2 * MIB, 480 * MIB), (40.0, 160.0), level(left));
         for mib in [12, 16, 25, 64] {
             let (found, of) = (left(mib * MIB).unwrap() as f64, (mib * MIB) as f64);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_neighbours_hardly_touch_is_as_the_kernel_tells() {
+    fn a_level_that_neighbours_hardly_touch_is_as_the_kernel_lists_it() {
         let left = |left| bytes((MIB, 32 * MIB), (40.0, 160.0), level(left));
         assert_eq!(left(32 * MIB), None);
         assert_eq!(left(8 * MIB), Some(9 * MIB));

@@ -25,6 +25,7 @@ mod share;
 mod store;
 mod streams;
 mod sysfs;
+mod touches;
 
 pub use self::core::CoreFigures;
 pub use calibrate::{Calibration, calibrate};
@@ -33,6 +34,7 @@ pub use pages::TranslationFigures;
 pub use settle::Settled;
 pub use streams::StreamFigures;
 pub use sysfs::{Found, FoundCache, discover};
+pub use touches::TouchFigures;
 
 use nearmiss_machine::describe::{DescribeError, Problem, preset_or_file};
 use nearmiss_record::machine::Machine;
@@ -76,7 +78,7 @@ pub enum HostError {
     )]
     NoCaches(PathBuf),
     /// The figures found make no machine.
-    #[error("what sysfs says makes no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
+    #[error("the figures in sysfs make no machine: {0}; name a machine with -m instead (`nearmiss machine list`)")]
     Nonsense(Problem),
 }
 
@@ -114,5 +116,6 @@ pub fn host(latencies: Latencies) -> Result<Machine, HostError> {
     let again = latencies == Latencies::Recalibrated;
     let store = store::Store::of_the_user();
     let calibration = choice::chosen(&found, &store, again, |found| choice::measured_here(found, again));
+    let calibration = choice::with_touches(&found, &store, calibration, || choice::touches_here(&found));
     describe(&found, Some(&calibration)).or_else(|_| describe(&found, None))
 }

@@ -4,6 +4,7 @@ use super::core::CoreFigures;
 use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
+use super::touches::TouchFigures;
 use nearmiss_record::machine::{Contended, Core, Latency, SecondTlb, Streams, Tlb};
 use nearmiss_record::units::Bytes;
 use std::collections::BTreeMap;
@@ -206,6 +207,14 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
         user_pages_large: false,
         second: behind,
     }
+}
+
+/// First touches of a small and of a large page; no source where there is no figure.
+pub fn first_touches(measured: &TouchFigures, cycles: impl Fn(f64) -> u32, sources: &mut Sources) -> [Option<u32>; 2] {
+    let TouchFigures { small_ns, large_ns } = measured;
+    let small = ("memory.first_touch", small_ns, "the CPU time of writing to fresh small pages once");
+    let large = ("memory.large_first_touch", large_ns, "the CPU time of writing to fresh large pages");
+    [small, large].map(|(figure, ns, how)| ns.and_then(|ns| noted(sources, figure, Some(ns), how)).map(&cycles))
 }
 
 /// Cycles of a line by its place, none above the wait of a single access to it and none below a nearer one.

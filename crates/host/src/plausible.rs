@@ -1,8 +1,8 @@
 //! A calibration without figures outside its processor family's range, and the reason why each was removed.
 
-use super::bounds::{self, CLOCK_MHZ, FAR_LINE_NS, Family, LINE_NS, REMOTE_NS};
+use super::bounds::{self, CLOCK_MHZ, FAR_LINE_NS, Family, LARGE_TOUCH_NS, LINE_NS, REMOTE_NS, TOUCH_NS};
 use super::settle::Settled;
-use super::{Calibration, CoreFigures, Found, StreamFigures, TranslationFigures};
+use super::{Calibration, CoreFigures, Found, StreamFigures, TouchFigures, TranslationFigures};
 use std::collections::BTreeMap;
 
 /// Pages of a first level of translation, and cycles of a page that only the second level holds.
@@ -33,6 +33,7 @@ pub fn plausible(found: &Found, calibration: &Calibration, assumed_mhz: u32) -> 
     sieve.core(&mut kept.core);
     sieve.streams(&mut kept.streams);
     sieve.pages(&mut kept, cycles_per_ns);
+    sieve.touches(&mut kept.touches);
     Plausible { calibration: kept, replaced: sieve.replaced }
 }
 
@@ -144,6 +145,14 @@ impl Sieve {
         keep("tlb.second.walk", walk_ns, [0.0, ns(1000.0)], ns(30.0), "ns");
         keep("tlb.large_entries", large_entries, [1.0, 4096.0], 64.0, "large pages");
         keep("tlb.second.large_walk", large_walk_ns, [0.0, ns(1000.0)], ns(25.0), "ns");
+    }
+
+    /// A figure that no first touch has is left out: first touches are then priced as modelled.
+    fn touches(&mut self, touches: &mut TouchFigures) {
+        let TouchFigures { small_ns, large_ns } = touches;
+        *small_ns = self.settled("memory.first_touch", *small_ns, TOUCH_NS, "ns");
+        *large_ns =
+            self.settled("memory.large_first_touch", *large_ns, LARGE_TOUCH_NS, "ns").filter(|_| small_ns.is_some());
     }
 }
 

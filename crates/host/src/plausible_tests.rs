@@ -9,7 +9,7 @@ fn found(vendor: &str, family: u32) -> Found {
 }
 
 #[test]
-fn a_latency_out_of_bounds_is_assumed_and_says_why() {
+fn a_latency_out_of_bounds_is_assumed_with_the_reason() {
     let zen = found("AuthenticAMD", 0x19);
     // 1171879 cycles of 2 GHz, as measured once beside other work.
     let calibration = Calibration {
@@ -111,6 +111,7 @@ prop_compose! {
         line_ns in prop::collection::vec(figure(), 0..5),
         chained_line_ns in prop::collection::vec(figure(), 0..5),
         pages in figures(4),
+        touches in figures(2),
     ) -> Calibration {
         Calibration {
             clock_mhz: clock,
@@ -151,6 +152,7 @@ prop_compose! {
                 large_entries: pages[2],
                 large_walk_ns: pages[3],
             },
+            touches: TouchFigures { small_ns: touches[0], large_ns: touches[1] },
             noise: None,
         }
     }
@@ -160,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_measured_makes_a_machine(
+    fn any_measurement_makes_a_machine(
         calibration in calibrations(),
         vendor in prop::sample::select(vec!["AuthenticAMD", "GenuineIntel", "0x41", ""]),
         family in prop::sample::select(vec![0, 6, 0x17, 0x19, 0x1a]),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_tells_nothing_leaves_the_waiting() {
+    fn a_kernel_without_figures_leaves_the_waiting() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(Look::under(dir.path()), Look::default());
         let noise = between(&Look::default(), &Look { at_s: 4.0, own_s: 1.0, ..Look::default() });

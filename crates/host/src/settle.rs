@@ -43,6 +43,14 @@ impl Settled {
     }
 }
 
+/// Takes that anything else on the machine can only lengthen: their median, or the least where they lie farther apart than
+/// the median is large. A cost that only some takes show is no ground for a predicted gain.
+pub fn lengthened(takes: &[f64]) -> Option<Settled> {
+    let settled = Settled::of(takes)?;
+    let least = takes.iter().copied().filter(|take| take.is_finite()).fold(settled.value, f64::min);
+    Some(if settled.spread > 1.0 { Settled { value: least, ..settled } } else { settled })
+}
+
 /// Takes until five in a row agree, or there are ten. A take without a figure, or one within which the hypervisor took
 /// a CPU away, counts as a take and gives no figure.
 pub fn settled(take: impl FnMut() -> Option<f64>) -> Option<Settled> {
@@ -80,6 +88,13 @@ pub fn jump(series: &[(u32, f64)], least: f64) -> Option<u32> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_cost_that_only_some_takes_show_is_the_least() {
+        assert_eq!(lengthened(&[0.1, 3.4, 6.6, 0.2]).map(|figure| figure.value), Some(0.1));
+        assert_eq!(lengthened(&[20.0, 24.0, 30.0]).map(|figure| figure.value), Some(24.0));
+        assert_eq!(lengthened(&[]), None);
+    }
+
     fn settle(takes: &[f64], stolen: &[u64]) -> Option<Settled> {
         let mut left = takes.iter().copied();
         let looks = std::cell::Cell::new(0);
@@ -104,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_agrees_is_marked() {
+    fn takes_that_never_agree_are_marked() {
         let takes = [10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 10.0, 20.0, 15.0];
         let figure = settle(&takes, &[]).expect("a figure");
         assert_eq!((figure.value, figure.spread, figure.stable()), (20.0, 0.5, false));

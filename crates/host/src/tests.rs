@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Latencies, LoadError, Settled, discover, host, load};
+use crate::{Latencies, LoadError, Settled, TouchFigures, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, source_of};
 use std::fs;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn a_last_level_shared_by_part_of_a_package_makes_clusters() {
 }
 
 #[test]
-fn sliced_last_levels_are_rounded_to_a_power_of_two_of_sets_and_say_so() {
+fn sliced_last_levels_are_rounded_to_a_power_of_two_of_sets_and_marked_so() {
     let dir = tempfile::tempdir().expect("a directory");
     // 54 MiB in 12 ways, as 36 slices of 1.5 MiB: 73,728 sets.
     two_sockets(dir.path(), "55296K", 4);
@@ -97,7 +97,7 @@ fn sliced_last_levels_are_rounded_to_a_power_of_two_of_sets_and_say_so() {
 }
 
 #[test]
-fn cpus_that_differ_are_said_to() {
+fn cpus_that_differ_are_named_in_the_source() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "32768K", 4);
     write(dir.path(), "sys/devices/system/cpu/cpu5/cache/index2/size", "256K");
@@ -132,12 +132,13 @@ pub fn a_calibration() -> Calibration {
         core: Default::default(),
         streams: Default::default(),
         second_translation: Default::default(),
+        touches: Default::default(),
         noise: None,
     }
 }
 
 #[test]
-fn what_others_leave_of_the_last_level_is_its_size() {
+fn the_part_of_the_last_level_that_others_leave_is_its_size() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "491520K", 4);
     let calibration = Calibration { last_level_left: Some(13 << 20), ..a_calibration() };
@@ -145,7 +146,7 @@ fn what_others_leave_of_the_last_level_is_its_size() {
     let last = &m.caches[3];
     assert_eq!((last.size, last.ways, last.replacement), (Bytes(13 << 20), 13, Replacement::Random));
     let from =
-        "measured here by chases of growing size: others hold most of the 480 MiB that sysfs tells; ways assumed";
+        "measured here by chases of growing size: others hold most of the 480 MiB that sysfs lists; ways assumed";
     assert_eq!(m.sources["cache.L3"], from);
     assert_ne!(m.caches[2].size, Bytes(13 << 20));
 }
@@ -166,7 +167,7 @@ fn calibration_becomes_cycles_of_the_measured_clock() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_one_line() {
+fn a_missing_or_wrong_file_is_one_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();
     let error = |root: &Path| discover(root).expect_err("this must fail").to_string();
@@ -181,7 +182,7 @@ fn what_is_missing_or_wrong_is_one_line() {
 }
 
 #[test]
-fn this_host_is_a_machine_or_says_why_not() {
+fn this_host_is_a_machine_or_an_error_has_the_reason() {
     match host(Latencies::Assumed) {
         Ok(m) => assert!(m.topology.cpus() >= 1 && !m.caches.is_empty()),
         Err(e) => println!("skipped: {e}"),
@@ -201,7 +202,7 @@ fn steady(value: f64) -> Option<Settled> {
 }
 
 #[test]
-fn what_was_measured_of_the_core_is_a_core_and_says_how() {
+fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "32768K", 4);
     let core = CoreFigures {
@@ -244,7 +245,7 @@ fn what_was_measured_of_the_core_is_a_core_and_says_how() {
 }
 
 #[test]
-fn a_host_that_was_not_measured_has_a_typical_core_and_says_so() {
+fn a_host_that_was_not_measured_has_a_typical_core_marked_assumed() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "32768K", 4);
     let m = describe(&discover(dir.path()).expect("found"), None).expect("a machine");
@@ -266,9 +267,30 @@ fn with_one_share_for_all_misses_the_host_has_no_core() {
 }
 
 #[test]
-fn what_is_measured_here_is_sound() {
+fn first_touches_are_cycles_of_the_measured_clock_or_left_out() {
+    let memory = |small_ns, large_ns| {
+        let touches = TouchFigures { small_ns, large_ns };
+        let m = describe(&found_two_sockets(), Some(&Calibration { touches, ..a_calibration() })).expect("a machine");
+        let source = |figure| m.sources.get(figure).cloned();
+        let sources = ["memory.first_touch", "memory.large_first_touch"].map(source);
+        ([m.memory.first_touch_cycles, m.memory.large_first_touch_cycles], sources)
+    };
+    let unsteady = Some(Settled { value: 50_000.0, spread: 0.31 });
+    let (cycles, [small, large]) = memory(steady(1350.2), unsteady);
+    assert_eq!(cycles, [Some(2700), Some(100_000)]);
+    assert_eq!(small.as_deref(), Some("measured here by the CPU time of writing to fresh small pages once"));
+    let from = "measured here by the CPU time of writing to fresh large pages; unstable, spread 31%";
+    assert_eq!(large.as_deref(), Some(from));
+    let nothing = ([None, None], [None, None]);
+    assert_eq!(memory(None, None), nothing);
+    assert_eq!(memory(steady(9.0), steady(50_000.0)), nothing, "no page is cleared in 9 ns");
+    assert_eq!(memory(steady(1350.2), steady(9.0)).0, [Some(2700), None]);
+}
+
+#[test]
+fn a_calibration_of_this_host_is_sound() {
     let Ok(found) = discover(Path::new("/")) else {
-        println!("skipped: this host tells nothing of its caches");
+        println!("skipped: this host lists no caches");
         return;
     };
     let begun = std::time::Instant::now();
@@ -281,5 +303,6 @@ fn what_is_measured_here_is_sound() {
         assert!(figure.value >= 1.0, "{core:?}");
     }
     assert!(describe(&found, Some(&calibration)).is_ok());
+    assert!(calibration.touches.small_ns.is_some_and(|small| small.value > 10.0), "{:?}", calibration.touches);
     assert!(calibration.noise.is_some_and(|noise| noise.spread.is_some()));
 }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_down_is_taken_back_once() {
+    fn a_change_that_was_written_down_is_taken_back_once() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("online");
         fs::write(&file, "0").unwrap();

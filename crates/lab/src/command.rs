@@ -59,9 +59,9 @@ pub(crate) fn prepare(
 /// Makes the command that makes a file system in an image.
 pub(crate) fn mkfs(of: &FileSystem, image: &Path, values: &BTreeMap<String, String>) -> Workload {
     // Without these options those of ext prompt for a plain file, and print what they do.
-    let unasked: &[&str] = if of.kind.starts_with("ext") { &["-q", "-F"] } else { &[] };
+    let without_prompt: &[&str] = if of.kind.starts_with("ext") { &["-q", "-F"] } else { &[] };
     let options = of.mkfs.iter().map(|word| fill(word, values));
-    let words = [format!("mkfs.{}", of.kind)].into_iter().chain(unasked.iter().map(|&word| word.to_owned()));
+    let words = [format!("mkfs.{}", of.kind)].into_iter().chain(without_prompt.iter().map(|&word| word.to_owned()));
     let search = std::env::var("PATH").unwrap_or_default();
     let argv: Vec<String> = words.chain(options).chain([image.display().to_string()]).collect();
     // Debian's directories of such programs, also for root without root's PATH.

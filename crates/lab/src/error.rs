@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// The request does not fit the lab.
     #[error("{0}")]
-    Asked(String),
+    Request(String),
     /// This machine cannot do what the specification requires; the text names what would help.
     #[error("{0}")]
     CannotHere(String),

@@ -6,7 +6,7 @@ use crate::site::Site;
 use crate::{Ended, Error, Guest};
 
 /// Receives each cell's record once the cell's artifacts are in place.
-pub type Told<'a> = dyn FnMut(Ended) -> Result<(), Error> + 'a;
+pub type CellSink<'a> = dyn FnMut(Ended) -> Result<(), Error> + 'a;
 
 /// Runs cells: here, in a guest, or on the nodes of a cluster.
 ///
@@ -21,7 +21,7 @@ pub trait Executor {
     }
 
     /// Runs cells, in their order where there is one. A failure in a cell is in its record; an error ends the lab.
-    fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error>;
+    fn run(&mut self, site: &Site<'_>, cells: &[Cell], sink: &mut CellSink<'_>) -> Result<(), Error>;
 }
 
 /// Runs cells on this machine, one after the other.
@@ -33,7 +33,7 @@ impl Executor for Local {
         Err(Error::CannotHere("cells that run here boot no guest".to_owned()))
     }
 
-    fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error> {
-        cells.iter().try_for_each(|cell| told(run_cell::run(site, *cell)?))
+    fn run(&mut self, site: &Site<'_>, cells: &[Cell], sink: &mut CellSink<'_>) -> Result<(), Error> {
+        cells.iter().try_for_each(|cell| sink(run_cell::run(site, *cell)?))
     }
 }

@@ -55,7 +55,7 @@ fn columns(lab: &Lab) -> Vec<(String, Values)> {
     for name in words {
         columns.push((name.clone(), texts(&|cell| cell.words.get(name).cloned())));
     }
-    told_apart(columns)
+    with_unique_names(columns)
 }
 
 fn how(how: How) -> &'static str {
@@ -68,7 +68,7 @@ fn how(how: How) -> &'static str {
 }
 
 /// An axis may be called as a figure is: the later column then gets an underscore.
-fn told_apart(mut columns: Vec<(String, Values)>) -> Vec<(String, Values)> {
+fn with_unique_names(mut columns: Vec<(String, Values)>) -> Vec<(String, Values)> {
     let mut taken = BTreeSet::new();
     for (name, _) in &mut columns {
         while !taken.insert(name.clone()) {
@@ -135,8 +135,8 @@ mod tests {
     use parquet::record::RowAccessor;
 
     #[test]
-    fn missing_values_are_null_and_names_are_told_apart() {
-        let columns = told_apart(vec![
+    fn missing_values_are_null_and_names_are_made_unique() {
+        let columns = with_unique_names(vec![
             ("cell".to_owned(), Values::Texts(vec![Some("a".to_owned()), Some("b".to_owned())])),
             ("n".to_owned(), Values::Texts(vec![None, Some("two".to_owned())])),
             ("n".to_owned(), Values::Figures(vec![Some(0.5), None])),

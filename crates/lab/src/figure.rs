@@ -70,7 +70,7 @@ fn taken(pointer: &str, values: &[Value], take: Option<Take>) -> Result<Found, S
         (_, Some(Take::Sum)) => Ok(Found::Number(all()?.iter().sum())),
         (_, Some(Take::Mean)) => Ok(Found::Number(all()?.iter().sum::<f64>() / values.len() as f64)),
         (_, Some(Take::Largest)) => Ok(Found::Number(all()?.into_iter().fold(f64::NEG_INFINITY, f64::max))),
-        (_, None) => Err(format!("{pointer}: {} values; say `take`: sum, mean, largest or first", values.len())),
+        (_, None) => Err(format!("{pointer}: {} values; set `take`: sum, mean, largest or first", values.len())),
     }
 }
 
@@ -92,13 +92,13 @@ mod tests {
         assert_eq!(find("/jobs/*/bw", Some(Take::Largest)), Ok(Found::Number(5.0)));
         assert_eq!(find("/jobs/1/bw", None), Ok(Found::Number(4.0)));
         assert_eq!(find("/jobs/*/name", Some(Take::First)), Ok(Found::Words("a".to_owned())));
-        assert!(find("/jobs/*/bw", None).unwrap_err().contains("3 values; say `take`"));
+        assert!(find("/jobs/*/bw", None).unwrap_err().contains("3 values; set `take`"));
         assert_eq!(find("/no", None), Err("/no: nothing is there".to_owned()));
         assert!(find("/jobs/*/name", Some(Take::Sum)).unwrap_err().contains("not a number"));
     }
 
     #[test]
-    fn what_is_no_json_is_said() {
+    fn text_that_is_no_json_is_an_error() {
         assert!(super::find(&figure("/a", None), "{\"a\": 1} fio: note").unwrap_err().starts_with("no JSON"));
     }
 }

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A lab that is to run.
-pub(crate) struct Asked<'a> {
+pub(crate) struct PlannedLab<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) cases: &'a [Case],
     pub(crate) nearmiss: &'a Path,
     pub(crate) start: &'a Path,
 }
 
-impl Asked<'_> {
+impl PlannedLab<'_> {
     /// Errors: the first case that cannot run there, why, and what would help.
     pub(crate) fn can_run(&self, executor: &dyn Executor, hotplug: bool) -> Result<(), Error> {
         let allowed = CpuSet::allowed()?;

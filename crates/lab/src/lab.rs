@@ -75,8 +75,8 @@ impl Lab {
     pub fn check(text: &str, about: &About, nearmiss: &Path, executor: &dyn Executor) -> Result<String, Error> {
         let spec = Spec::parse(&about.file, text, &about.changes)?;
         let cases = cases(&spec);
-        let asked = host::Asked { spec: &spec, cases: &cases, nearmiss, start: &about.directory };
-        asked.can_run(executor, about.changes.hotplug)?;
+        let planned = host::PlannedLab { spec: &spec, cases: &cases, nearmiss, start: &about.directory };
+        planned.can_run(executor, about.changes.hotplug)?;
         Ok(spec.name)
     }
 
@@ -206,11 +206,11 @@ impl Lab {
         &mut self,
         nearmiss: &Path,
         executor: &mut dyn Executor,
-        heard: &mut dyn FnMut(&Event<'_>),
+        on_progress: &mut dyn FnMut(&Event<'_>),
     ) -> Result<(), Error> {
         let hotplug = self.about.changes.hotplug;
-        let asked = host::Asked { spec: &self.spec, cases: &self.cases, nearmiss, start: &self.about.directory };
-        asked.can_run(executor, hotplug)?;
+        let planned = host::PlannedLab { spec: &self.spec, cases: &self.cases, nearmiss, start: &self.about.directory };
+        planned.can_run(executor, hotplug)?;
         if !executor.is_elsewhere() {
             self.keep_mounts_private()?;
         }
@@ -219,19 +219,19 @@ impl Lab {
         let Lab { about, spec, cases, ended, journal, .. } = self;
         let site = places.site(spec, cases, nearmiss, about, &|| true);
         let mut so_far = SoFar { spec, cases, ended, round: 1, begun: Instant::now(), took_s: 0.0 };
-        heard(&so_far.event(None));
+        on_progress(&so_far.event(None));
         while let Some(cells) = round(spec, cases, so_far.ended, so_far.round) {
             let left = so_far.left_of(cells, &site);
-            let mut told = |ended: Ended| {
+            let mut on_ended = |ended: Ended| {
                 if let Some(journal) = journal.as_mut() {
                     journal.append(&ended)?;
                 }
                 so_far.add(&ended);
-                heard(&so_far.event(Some(&ended)));
+                on_progress(&so_far.event(Some(&ended)));
                 Ok(())
             };
             if !left.is_empty() {
-                executor.run(&site, &left, &mut told)?;
+                executor.run(&site, &left, &mut on_ended)?;
             }
             so_far.round += 1;
         }
@@ -269,7 +269,7 @@ impl Lab {
             let case = self.cases.iter().position(|other| other.name == case)?;
             Some(Cell { case, repetition })
         });
-        found.ok_or_else(|| Error::Asked(format!("cell {name}: the lab {} has no such cell", self.path.display())))
+        found.ok_or_else(|| Error::Request(format!("cell {name}: the lab {} has no such cell", self.path.display())))
     }
 
     fn keep_mounts_private(&self) -> Result<(), Error> {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_the_pace_so_far() {
+    fn the_time_left_follows_the_pace_so_far() {
         let near = |pace: f64, expected: f64| assert!((pace - expected).abs() < 1e-9);
         near(pace(Duration::ZERO, 0.0), 1.0);
         near(pace(Duration::from_secs(5), 20.0), 0.25);

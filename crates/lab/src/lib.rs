@@ -43,7 +43,7 @@ mod spec;
 pub use case::{Case, Cell};
 pub use ended::{Ended, How};
 pub use error::Error;
-pub use executor::{Executor, Local, Told};
+pub use executor::{CellSink, Executor, Local};
 pub use lab::{About, Event, Lab, SCHEMA};
 pub use reading::Changes;
 pub use show::{Entry, MetricTable, Ratio, Row, Show, Totals, Wanted};

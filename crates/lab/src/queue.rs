@@ -14,15 +14,16 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// Whether a job of this name is in the queue.
 pub(crate) fn is_queued(name: &str) -> Result<bool, Error> {
     let words = ["squeue", "--noheader", "--format=%i", &format!("--name={name}")];
-    let answer = ask(Workload::new(words)).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))?;
+    let answer = output_of(Workload::new(words)).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))?;
     Ok(!answer.trim().is_empty())
 }
 
 /// Takes a job out of the queue, and waits until its tasks have ended.
 pub(crate) fn cancel(name: &str) -> Result<(), Error> {
     let words = ["scancel", &format!("--name={name}")];
-    let told = |why| Error::CannotHere(format!("the lab's job {name} is under way and cannot be taken back: {why}"));
-    ask(Workload::new(words)).map_err(told)?;
+    let not_cancelled =
+        |why| Error::CannotHere(format!("the lab's job {name} is under way and cannot be taken back: {why}"));
+    output_of(Workload::new(words)).map_err(not_cancelled)?;
     let begun = Instant::now();
     while is_queued(name)? {
         if begun.elapsed() > ANSWER {
@@ -36,7 +37,7 @@ pub(crate) fn cancel(name: &str) -> Result<(), Error> {
 }
 
 /// Runs a command of Slurm and takes its output. Errors: it is not there, failed, or took too long.
-pub(crate) fn ask(command: Workload) -> Result<String, String> {
+pub(crate) fn output_of(command: Workload) -> Result<String, String> {
     let program = command.argv().first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let (output, errors) = (Output::new()?, Output::new()?);
     let command = command.stdin(Stdio::Null).stdout(output.file()?).stderr(errors.file()?);

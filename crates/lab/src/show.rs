@@ -114,10 +114,10 @@ pub struct Row {
 
 impl Row {
     /// Whether the row is shown: not that of a workload that lacks the figure.
-    fn says_something(&self) -> bool {
-        let says =
+    fn has_content(&self) -> bool {
+        let has_value =
             |entry: &Entry| entry.summary.is_some() || !entry.words.is_empty() || entry.runs == 0 || entry.lacking > 0;
-        self.entries.iter().flatten().any(says)
+        self.entries.iter().flatten().any(has_value)
     }
 }
 
@@ -197,7 +197,7 @@ fn metrics(lab: &Lab, wanted: &Wanted) -> Result<Vec<String>, Error> {
     }
     known.extend(["user_s", "system_s"].map(str::to_owned));
     match wanted.metrics.iter().find(|name| !known.contains(name)) {
-        Some(unknown) => Err(Error::Asked(format!("figure {unknown}: the lab has {}", known.join(", ")))),
+        Some(unknown) => Err(Error::Request(format!("figure {unknown}: the lab has {}", known.join(", ")))),
         None => Ok(wanted.metrics.clone()),
     }
 }
@@ -220,7 +220,7 @@ impl Axes {
         let known: Vec<&str> = self.0.iter().map(|(axis, _)| axis.as_str()).collect();
         found
             .map(|(_, levels)| levels.as_slice())
-            .ok_or_else(|| Error::Asked(format!("axis {name}: the lab has {}", listed(&known))))
+            .ok_or_else(|| Error::Request(format!("axis {name}: the lab has {}", listed(&known))))
     }
 
     fn only<'a>(&self, wanted: &'a [(String, String)]) -> Result<&'a [(String, String)], Error> {
@@ -228,7 +228,7 @@ impl Axes {
             let levels = self.find(axis)?;
             if !levels.contains(level) {
                 let known: Vec<&str> = levels.iter().map(String::as_str).filter(|level| *level != NOT_TAKEN).collect();
-                return Err(Error::Asked(format!("level {level}: axis {axis} has {}", listed(&known))));
+                return Err(Error::Request(format!("level {level}: axis {axis} has {}", listed(&known))));
             }
         }
         Ok(wanted)
@@ -289,7 +289,7 @@ impl Grid<'_> {
                 .row_levels()
                 .into_iter()
                 .map(|levels| self.row(metric, levels))
-                .filter(Row::says_something)
+                .filter(Row::has_content)
                 .collect(),
         }
     }

@@ -5,8 +5,8 @@
 
 use crate::case::Cell;
 use crate::changed::{self, Changed};
-use crate::executor::{Executor, Told};
-use crate::queue::{ask, is_queued};
+use crate::executor::{CellSink, Executor};
+use crate::queue::{is_queued, output_of};
 use crate::site::Site;
 use crate::{Ended, Error, Guest, How};
 use nearmiss_record::run::write_whole;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How often the lab looks for artifacts.
 const LOOK: Duration = Duration::from_millis(100);
 /// Interval of the lab's queries for the job: each costs the controller a connection.
-const ASK: Duration = Duration::from_secs(1);
+const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 /// Directory of the tasks' files in the lab's directory: lists of cells, and the tasks' output.
 const TASKS: &str = "slurm";
 
@@ -36,7 +36,7 @@ pub struct Slurm {
 impl Slurm {
     /// Errors: Slurm is not installed, or does not answer.
     pub fn answers(&self) -> Result<(), Error> {
-        let answer = ask(Workload::new(["sinfo", "--noheader", "--format=%P"]));
+        let answer = output_of(Workload::new(["sinfo", "--noheader", "--format=%P"]));
         answer.map(drop).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))
     }
 
@@ -58,10 +58,10 @@ impl Slurm {
             // Two cells on one node at a time would measure each other.
             "--exclusive".to_owned(),
             format!("--chdir={}", site.start().display()),
-            format!("--output={}/said-%a", directory.display()),
+            format!("--output={}/output-%a", directory.display()),
         ];
         let words = words.into_iter().chain(self.options.clone()).chain([script.display().to_string()]);
-        ask(Workload::new(words)).map(drop).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))
+        output_of(Workload::new(words)).map(drop).map_err(|why| Error::CannotHere(format!("--on slurm: {why}")))
     }
 }
 
@@ -75,7 +75,7 @@ impl Executor for Slurm {
         true
     }
 
-    fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error> {
+    fn run(&mut self, site: &Site<'_>, cells: &[Cell], sink: &mut CellSink<'_>) -> Result<(), Error> {
         let name = format!("nearmiss-{:016x}", random()?);
         let directory = site.lab().join(TASKS);
         fs::create_dir_all(&directory).map_err(Error::io(&directory))?;
@@ -88,8 +88,8 @@ impl Executor for Slurm {
         Changed::job(&name).write_down(site.lab())?;
         self.submit(site, &name, tasks.len(), &directory)?;
         let mut waiting = Waiting { site, left: cells.to_vec(), since: Instant::now() };
-        waiting.until_the_job_is_gone(&name, told)?;
-        waiting.give_up_the_rest(&directory, self.cells_a_task.max(1), cells, told)?;
+        waiting.until_the_job_is_gone(&name, sink)?;
+        waiting.give_up_the_rest(&directory, self.cells_a_task.max(1), cells, sink)?;
         changed::taken_back(site.lab())
     }
 }
@@ -102,16 +102,16 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn until_the_job_is_gone(&mut self, name: &str, told: &mut Told<'_>) -> Result<(), Error> {
-        let mut asked = Instant::now();
+    fn until_the_job_is_gone(&mut self, name: &str, sink: &mut CellSink<'_>) -> Result<(), Error> {
+        let mut queried = Instant::now();
         while !self.left.is_empty() {
-            self.take_what_came(told)?;
-            if asked.elapsed() > ASK {
+            self.take_what_came(sink)?;
+            if queried.elapsed() > QUERY_INTERVAL {
                 if !is_queued(name)? {
                     // Cells may have come between the look and the answer.
-                    return self.take_what_came(told);
+                    return self.take_what_came(sink);
                 }
-                asked = Instant::now();
+                queried = Instant::now();
             }
             std::thread::sleep(LOOK);
         }
@@ -122,11 +122,11 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    fn take_what_came(&mut self, told: &mut Told<'_>) -> Result<(), Error> {
+    fn take_what_came(&mut self, sink: &mut CellSink<'_>) -> Result<(), Error> {
         let came: Vec<(Cell, Ended)> =
             self.left.iter().filter_map(|cell| Some((*cell, self.site.kept(*cell)?))).collect();
         self.left.retain(|cell| !came.iter().any(|(other, _)| other == cell));
-        came.into_iter().try_for_each(|(_, ended)| told(ended))
+        came.into_iter().try_for_each(|(_, ended)| sink(ended))
     }
 
     fn give_up_the_rest(
@@ -134,13 +134,13 @@ impl Waiting<'_> {
         directory: &Path,
         cells_a_task: usize,
         all: &[Cell],
-        told: &mut Told<'_>,
+        sink: &mut CellSink<'_>,
     ) -> Result<(), Error> {
         for cell in std::mem::take(&mut self.left) {
             let place = all.iter().position(|other| *other == cell).unwrap_or_default();
-            let said = directory.join(format!("said-{}", place / cells_a_task));
-            let why = format!("its task ended without it; {} has what the task said", said.display());
-            told(self.site.lost(cell, How::Failed, why, self.since.elapsed())?)?;
+            let output = directory.join(format!("output-{}", place / cells_a_task));
+            let why = format!("its task ended without it; {} has the task's output", output.display());
+            sink(self.site.lost(cell, How::Failed, why, self.since.elapsed())?)?;
         }
         Ok(())
     }

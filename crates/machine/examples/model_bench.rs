@@ -6,7 +6,7 @@
 use nearmiss_machine::curve::{Curve, Geometries};
 use nearmiss_machine::describe::{cut, preset};
 use nearmiss_machine::model::{Counts, Engine, Fast, ModelOptions, Replay};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{Machine, Replacement};
 use nearmiss_record::policy::{Order, Policy};
@@ -54,7 +54,7 @@ type Run = Result<(u64, f64), Box<dyn Error>>;
 fn replay<E: Engine>(machine: &Machine, cpus: u32, records: &[Record]) -> Run {
     let filter = Filter { fetches: true, line_log2: 6, clear_on_slice: true, ..Filter::default() };
     let options = ModelOptions::of(&TraceHeader { cpus, filter, ..TraceHeader::default() }, Order::Recorded);
-    let mut model = Replay::<E, Deaf>::new(machine, &Policy::default(), &options, Deaf)?;
+    let mut model = Replay::<E, NullObserver>::new(machine, &Policy::default(), &options, NullObserver)?;
     let start = cpu_seconds();
     for (seq, chunk) in records.chunks(CHUNK).enumerate() {
         let vcpu = (seq / 16) as u32 % cpus;

@@ -25,31 +25,31 @@ struct Held {
 #[derive(Clone, Debug)]
 pub struct StoreBuffer {
     stores: u64,
-    met: u64,
+    stores_seen: u64,
     pieces: Box<[Held; PIECES]>,
 }
 
 impl StoreBuffer {
     /// Empty.
     pub fn new(aliasing: StoreAliasing) -> Self {
-        StoreBuffer { stores: aliasing.stores.into(), met: 0, pieces: Box::new([Held::default(); PIECES]) }
+        StoreBuffer { stores: aliasing.stores.into(), stores_seen: 0, pieces: Box::new([Held::default(); PIECES]) }
     }
 
     /// A store to `vaddr`, which a policy may have moved from where `record` has it.
     pub fn store(&mut self, vaddr: u64, record: Record) {
-        self.met += 1;
+        self.stores_seen += 1;
         for piece in pieces(vaddr, record.size().into()) {
-            self.pieces[piece] = Held { number: self.met, vaddr, record };
+            self.pieces[piece] = Held { number: self.stores_seen, vaddr, record };
         }
     }
 
-    /// The store that a load from `vaddr` waits for though it is to another page.
+    /// Returns the store that a load from `vaddr` waits for, though the store is to another page.
     pub fn waited_for(&self, vaddr: u64, bytes: u64) -> Option<Record> {
         let offset = vaddr % PAGE_BYTES;
         let looks_alike = |held: &&Held| {
             let theirs = held.vaddr % PAGE_BYTES;
             held.number > 0
-                && self.met - held.number < self.stores
+                && self.stores_seen - held.number < self.stores
                 && held.vaddr / PAGE_BYTES != vaddr / PAGE_BYTES
                 && theirs < offset + bytes
                 && offset < theirs + u64::from(held.record.size())

@@ -9,7 +9,7 @@ pub mod describe;
 pub mod model;
 pub mod observer;
 mod of_trace;
+pub mod owner;
 pub mod passing;
 #[cfg(any(test, feature = "twin"))]
 pub mod twin;
-pub mod whose;

@@ -124,9 +124,9 @@ pub trait Observer {
     /// A control record.
     fn control(&mut self, vcpu: u32, control: &Control<'_>);
     /// A kept reference or fetch that hit the first level and caused no traffic.
-    fn hit(&mut self, met: &Effective);
+    fn hit(&mut self, reference: &Effective);
     /// A kept reference or fetch that missed the first level or caused traffic.
-    fn miss(&mut self, met: &Effective, outcome: &Outcome);
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome);
     /// Instructions this vCPU executed before the next record (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
     /// The stream is over. `codes`: the code that ran, of machines with cores that use it; an observer may take the
@@ -143,9 +143,9 @@ pub trait Observer {
 
 /// Ignores all events: for replays that need totals only.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deaf;
+pub struct NullObserver;
 
-impl Observer for Deaf {
+impl Observer for NullObserver {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn hit(&mut self, _: &Effective) {}
     fn miss(&mut self, _: &Effective, _: &Outcome) {}
@@ -158,13 +158,13 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.control(vcpu, control);
         self.1.control(vcpu, control);
     }
-    fn hit(&mut self, met: &Effective) {
-        self.0.hit(met);
-        self.1.hit(met);
+    fn hit(&mut self, reference: &Effective) {
+        self.0.hit(reference);
+        self.1.hit(reference);
     }
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.0.miss(met, outcome);
-        self.1.miss(met, outcome);
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        self.0.miss(reference, outcome);
+        self.1.miss(reference, outcome);
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.instructions(vcpu, instructions);
@@ -186,14 +186,14 @@ impl<O: Observer> Observer for Option<O> {
             observer.control(vcpu, control);
         }
     }
-    fn hit(&mut self, met: &Effective) {
+    fn hit(&mut self, reference: &Effective) {
         if let Some(observer) = self {
-            observer.hit(met);
+            observer.hit(reference);
         }
     }
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
         if let Some(observer) = self {
-            observer.miss(met, outcome);
+            observer.miss(reference, outcome);
         }
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {

@@ -16,7 +16,7 @@ const PLACES_LOG2: u32 = 17;
 
 /// Lines of one place, in one round.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct LineSlot {
     round: u32,
     references: u32,
     /// CPUs that referred to them.
@@ -26,7 +26,7 @@ struct Place {
 
 /// Counts them, chunk by chunk in the order of the trace.
 pub struct Passing {
-    places: Vec<Place>,
+    places: Vec<LineSlot>,
     unit_log2: u32,
     round: u32,
     /// CPU and number of each slice of the round.
@@ -40,7 +40,7 @@ impl Passing {
     pub fn new(machine: &Machine) -> Self {
         let longest = machine.caches.iter().map(|cache| cache.line.0).max().unwrap_or(64);
         Passing {
-            places: vec![Place::default(); 1 << PLACES_LOG2],
+            places: vec![LineSlot::default(); 1 << PLACES_LOG2],
             unit_log2: longest.max(1).ilog2(),
             round: 1,
             slices: Vec::new(),
@@ -82,16 +82,16 @@ impl Passing {
         let first = record.paddr();
         let last = first.saturating_add(u64::from(record.size()).saturating_sub(1));
         for unit in first >> self.unit_log2..=last >> self.unit_log2 {
-            self.meets(unit, cpu, !matches!(kind, Kind::Load | Kind::Fetch));
+            self.touches(unit, cpu, !matches!(kind, Kind::Load | Kind::Fetch));
         }
     }
 
     #[inline]
-    fn meets(&mut self, unit: u64, cpu: usize, writes: bool) {
+    fn touches(&mut self, unit: u64, cpu: usize, writes: bool) {
         let at = (unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES_LOG2)) as usize;
         let place = &mut self.places[at];
         if place.round != self.round {
-            *place = Place { round: self.round, ..Place::default() };
+            *place = LineSlot { round: self.round, ..LineSlot::default() };
         }
         let passed = place.written && !place.cpus.is_power_of_two();
         place.cpus |= 1 << (cpu & 63);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_in_another_round_does_so_in_every_order() {
+    fn references_of_another_round_follow_in_every_order() {
         let mut passing = Passing::new(&preset("zen3-milan").unwrap().machine().unwrap());
         chunk(&mut passing, 0, 1, &[(Kind::Store, 1)]);
         (2..=1025).for_each(|slice| chunk(&mut passing, 0, slice, &[(Kind::Load, 9)]));

@@ -51,9 +51,11 @@ impl Rights {
             Rights::Full => "",
             Rights::Capabilities => "not allowed: it takes root, or CAP_BPF and CAP_PERFMON",
             Rights::UserNamespace => {
-                "not allowed: this is a container (a user namespace), whose root has no rights over the kernel"
+                "not allowed: this is a container (a user namespace), and its root has no rights over the kernel"
             }
-            Rights::PidNamespace => "this is a container (a PID namespace), whose process numbers are not the kernel's",
+            Rights::PidNamespace => {
+                "this is a container (a PID namespace), with process numbers that are not the kernel's"
+            }
         }
     }
 

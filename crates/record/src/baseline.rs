@@ -33,7 +33,7 @@ pub struct Side {
     /// A count for each recording, by figure, such as `user.instructions`.
     pub figures: BTreeMap<String, Vec<u64>>,
     /// Parts that the figures are sums of, as means of the recordings; small ones are left out.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BaselinePart>,
 }
 
 impl Side {
@@ -45,7 +45,7 @@ impl Side {
 
 /// A function, an object or a system call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct BaselinePart {
     /// Kind of the part.
     pub kind: PartKind,
     /// Its name.

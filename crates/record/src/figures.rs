@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cell_says_its_unit() {
+    fn each_cell_has_its_unit() {
         let cells = [
             (Cell::Count(1_234_567), r#"{"count":1234567}"#),
             (Cell::Number(47.96), r#"{"number":47.96}"#),

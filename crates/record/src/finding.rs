@@ -77,7 +77,8 @@ impl Measured {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unexplained {
     /// The remedies that ran, as typed.
-    pub asked: Vec<String>,
+    #[serde(rename = "asked")]
+    pub consulted: Vec<String>,
     /// Summary of the run: one sentence.
     pub why: String,
     /// The heaviest waits of the command, heaviest first.
@@ -159,13 +160,15 @@ pub struct EvidenceLine {
 
 /// Range of the whole run's saving, as far as the sampled parts determine it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OfWholeRun {
+pub struct SavingRange {
     /// Least share of the run's cycles, with 95% confidence.
     pub low: f64,
     /// Most share of the run's cycles, with 95% confidence.
     pub high: f64,
     /// Largest share of the saving that one part makes.
     pub by_one_part: f64,
+    /// Parts that save [`LEAST_GAIN`] of their own cycles.
+    pub gaining_parts: usize,
 }
 
 /// Effect of a change; *predicted* by replaying the run.
@@ -179,7 +182,7 @@ pub struct Prediction {
     pub high: f64,
     /// Range for the whole run, as far as the recorded parts determine it.
     #[serde(skip)]
-    pub of_whole_run: Option<OfWholeRun>,
+    pub of_whole_run: Option<SavingRange>,
     /// Modelled cycles without the remedy, where it saves cycles; 0 in older records.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub modelled_cycles: u64,
@@ -196,6 +199,20 @@ pub struct Prediction {
     pub function: Option<FunctionGain>,
     /// Why the figures are not exact, one sentence each.
     pub approximate: Vec<String>,
+    /// Moments of a longer run that the gain holds at, where the run was recorded at several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moments: Option<Moments>,
+}
+
+/// Moments of a run at which something was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// Times from the start of the command, in nanoseconds, ascending.
+    pub at_ns: Vec<u64>,
+    /// Number of moments at which the run was recorded.
+    pub of: u32,
+    /// Share saved of the whole run, each moment standing for the stretches of it that ran the same functions.
+    pub whole_gain: f64,
 }
 
 /// Base of a share that is saved. Records have its words.

@@ -152,6 +152,13 @@ pub struct Memory {
     /// Seed of a random placement.
     #[serde(default)]
     pub placement_seed: u64,
+    /// Cycles of CPU time of a first touch of a small page without a file: page fault, clearing, giving back. Without
+    /// the figure, first touches are priced as modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_touch_cycles: Option<u32>,
+    /// Cycles of CPU time of a first touch of a large page (2 MiB), all of it cleared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_first_touch_cycles: Option<u32>,
 }
 
 /// Placement of a run's pages in the modelled machine.

@@ -210,7 +210,8 @@ pub struct Poll {
     #[serde(default)]
     pub open: bool,
     /// Descriptors polled, summed over calls; zero for epoll: its calls do not give them, see `watched`.
-    pub asked: u64,
+    #[serde(rename = "asked")]
+    pub descriptors: u64,
     /// For epoll: descriptors in the set, as last looked at (once a second); zero where it was not.
     #[serde(default)]
     pub watched: u64,

@@ -1,6 +1,6 @@
 //! A policy: what a replay of a trace may change of how a run uses a machine (design: one idea).
 //!
-//! The default is the run as recorded; each remedy changes one part. The design's fifth part, *wake*, is not here: no
+//! The default is the run as recorded; each remedy changes one part. The design's part *wake* is not here: no
 //! trace of references shows when a server looks again, so `pace` rehearses it on logs of waits.
 
 use serde::de::IgnoredAny;
@@ -18,6 +18,9 @@ pub struct Policy {
     pub place: PlacePolicy,
     /// Node of a page.
     pub home: HomePolicy,
+    /// Size of the pages of user mode.
+    #[serde(skip_serializing_if = "PagePolicy::is_recorded")]
+    pub pages: PagePolicy,
 }
 
 impl Policy {
@@ -27,6 +30,7 @@ impl Policy {
         store: StorePolicy::Recorded,
         place: PlacePolicy::Recorded,
         home: HomePolicy::Recorded,
+        pages: PagePolicy::Recorded,
     };
 }
 
@@ -38,14 +42,15 @@ struct Readable {
     store: StorePolicy,
     place: PlacePolicy,
     home: HomePolicy,
+    pages: PagePolicy,
     /// Older records have it, always as recorded.
     #[serde(rename = "wake")]
     _wake: IgnoredAny,
 }
 
 impl From<Readable> for Policy {
-    fn from(Readable { address, store, place, home, .. }: Readable) -> Self {
-        Policy { address, store, place, home }
+    fn from(Readable { address, store, place, home, pages, .. }: Readable) -> Self {
+        Policy { address, store, place, home, pages }
     }
 }
 
@@ -218,6 +223,27 @@ pub enum Home {
     Interleave,
     /// The node of the CPU that allocated the heap block there: a pool a node. Fits heap blocks alone.
     Pool,
+}
+
+/// Size of the pages of user mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PagePolicy {
+    /// As recorded.
+    #[default]
+    Recorded,
+    /// Memory in these ranges lies in pages of 2 MiB, numbered by address space and virtual address.
+    Large {
+        /// Half-open ranges of virtual addresses.
+        ranges: Vec<(u64, u64)>,
+    },
+}
+
+impl PagePolicy {
+    /// Whether all pages are as recorded.
+    pub fn is_recorded(&self) -> bool {
+        *self == PagePolicy::Recorded
+    }
 }
 
 /// Order in which the model handles the records of several CPUs.

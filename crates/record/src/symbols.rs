@@ -16,6 +16,10 @@ pub struct Symbols {
     pub files: Vec<String>,
     /// Function (index into `functions`), file (index into `files`) and line (0: unknown), by instruction id.
     pub insns: Vec<(u32, u32, u32)>,
+    /// Instruction id, file and line of the program's own code into which an instruction of its language's library was
+    /// inlined; ascending by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_at: Vec<(u32, u32, u32)>,
     /// Variables of the mapped files and of the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<ModuleData>,
@@ -31,6 +35,8 @@ pub struct Symbols {
 pub const KERNEL_MODULE: &str = "[kernel]";
 /// Function of the kernel with which each page fault begins.
 pub const PAGE_FAULT: &str = "asm_exc_page_fault";
+/// Functions with which Linux clears a page for user mode, 8 bytes a store (arch/x86/lib/clear_page_64.S).
+pub const CLEARING: [&str; 3] = ["clear_page_orig", "clear_page_rep", "clear_page_erms"];
 
 /// The variables of one file, or of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

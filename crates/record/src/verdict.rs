@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_a_prediction_is_not_apart_from_it() {
+    fn a_gain_within_a_prediction_is_not_apart_from_it() {
         let predicted = Predicted { run: "r".to_owned(), function: None, low: 0.25, high: 0.5, overlap: Some(0.6) };
         assert_eq!([0.125, 0.25, 0.4, 0.5, 0.75].map(|saved| predicted.apart(saved)), [0.125, 0.0, 0.0, 0.0, 0.25]);
     }

@@ -139,7 +139,7 @@ impl<'a> Waits<'a> {
         (0..weights.len()).max_by(|a, b| weights[*a].total_cmp(&weights[*b])).unwrap_or(0)
     }
 
-    /// The heaviest waits of the command's functions, heaviest first, at most `most`.
+    /// The heaviest waits of the command's functions that something could save, heaviest first, at most `most`.
     pub fn heaviest(&self, most: usize) -> Vec<Wait> {
         let functions = self.model.functions.iter().filter(|row| !row.name.starts_with('['));
         let mut waits: Vec<Wait> = functions
@@ -147,7 +147,7 @@ impl<'a> Waits<'a> {
                 let parts = self.of(&row.tally);
                 Reason::ALL.map(|reason| (row, reason, parts[reason as usize]))
             })
-            .filter(|(.., cycles)| *cycles > 0)
+            .filter(|(_, reason, cycles)| reason.can_be_saved() && *cycles > 0)
             .map(|(row, reason, cycles)| Wait {
                 cycles,
                 share: cycles as f64 / self.model.totals.cycles.max(1) as f64,
@@ -161,6 +161,15 @@ impl<'a> Waits<'a> {
         waits.sort_by(|a, b| b.cycles.cmp(&a.cycles).then_with(|| a.function.cmp(&b.function)));
         waits.truncate(most);
         waits
+    }
+
+    /// Reasons of a row's waits and their cycles, most first; a reason in words names the cache that most of it is about.
+    pub fn reasons(&self, tally: &Tally) -> Vec<(String, u64)> {
+        let parts = self.of(tally);
+        let mut reasons: Vec<(Reason, u64)> = Reason::ALL.map(|reason| (reason, parts[reason as usize])).into();
+        reasons.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
+        let words = |(reason, cycles): (Reason, u64)| (reason.words(&self.level_name(tally, reason)), cycles);
+        reasons.into_iter().filter(|(_, cycles)| *cycles > 0).map(words).collect()
     }
 
     fn level_name(&self, tally: &Tally, reason: Reason) -> String {

@@ -69,6 +69,20 @@ pub fn spoken_percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// `1.23 s`, `45.0 ms`, `12 µs`.
+pub fn duration(nanos: u64) -> String {
+    let seconds = nanos as f64 / 1e9;
+    if seconds >= 100.0 {
+        format!("{seconds:.0} s")
+    } else if seconds >= 1.0 {
+        format!("{seconds:.2} s")
+    } else if seconds >= 1e-3 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else {
+        format!("{:.0} µs", seconds * 1e6)
+    }
+}
+
 /// `8 KiB` where that is exact, else `123.3 MiB`.
 pub fn bytes(n: u64) -> String {
     let exact = Bytes(n).to_string();
@@ -135,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_to_do() {
+    fn an_error_names_what_to_do() {
         let error = std::io::Error::from_raw_os_error(2);
         assert_eq!(io_error(&error), "no such file or directory; is the path right? directories on the way must exist");
     }

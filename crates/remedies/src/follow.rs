@@ -34,6 +34,16 @@ impl<F: Follows> Follower<F> {
         })
     }
 
+    /// Follows without the kernel's records of forks: it looks after this time, then later and later.
+    pub(crate) fn of_growing_time(first: Duration, longest: Duration, follows: F) -> Self {
+        let mut every = first;
+        Self::start(follows, move || {
+            std::thread::park_timeout(every);
+            every = (every * 3 / 2).min(longest);
+            Vec::new()
+        })
+    }
+
     fn start(mut follows: F, mut wait: impl FnMut() -> Vec<i32> + Send + 'static) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&ended);

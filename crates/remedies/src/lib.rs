@@ -8,7 +8,10 @@
 pub mod apart;
 pub mod bypass;
 pub mod color;
+mod command_line;
 mod follow;
+pub mod huge;
+pub mod keep;
 pub mod local;
 pub mod pace;
 pub mod pair;

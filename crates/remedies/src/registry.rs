@@ -5,6 +5,8 @@ pub const REMEDIES: &[&Remedy] = &[
     &crate::apart::REMEDY,
     &crate::bypass::REMEDY,
     &crate::color::REMEDY,
+    &crate::huge::REMEDY,
+    &crate::keep::REMEDY,
     &crate::local::REMEDY,
     &crate::pace::REMEDY,
     &crate::pair::REMEDY,

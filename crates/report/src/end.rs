@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_says_what_was_behind_it() {
+    fn an_end_names_what_was_behind_it() {
         let manifest = Manifest { exit_status: Some(0), ..Manifest::default() };
         assert_eq!(clauses(&manifest), ["exit status 0"]);
         let closed = Manifest { cut: Some("the command closed\nthe window itself".into()), ..manifest };

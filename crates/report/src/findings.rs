@@ -2,7 +2,7 @@
 
 use crate::name::wrapped;
 use crate::number::{counted, duration, grouped};
-use nearmiss_record::finding::{Finding, Findings, Known, Measured, Prediction, Reach, Unexplained};
+use nearmiss_record::finding::{Finding, Findings, Known, Measured, Moments, Prediction, Reach, Unexplained};
 use nearmiss_record::words::{listed, percent, quoted};
 
 const LABEL: usize = 11;
@@ -110,8 +110,8 @@ impl Page {
     }
 
     fn unexplained(&mut self, how: Known, unexplained: &Unexplained) {
-        let asked = listed(&unexplained.asked, "or");
-        self.labelled(known(how), &format!("no remedy ({asked}) explains its waits: {}", unexplained.why));
+        let consulted = listed(&unexplained.consulted, "or");
+        self.labelled(known(how), &format!("no remedy ({consulted}) explains its waits: {}", unexplained.why));
         for (i, wait) in unexplained.waits.iter().enumerate() {
             self.labelled(if i == 0 { "Waits" } else { "" }, &format!("{}.", wait.words()));
         }
@@ -149,7 +149,20 @@ pub(crate) fn predicted(prediction: &Prediction) -> String {
         }
         text.push('.');
     }
+    text += &prediction.moments.as_ref().map(at_moments).unwrap_or_default();
     text
+}
+
+/// ` Found at 10.0 s, 1 of 3 moments: 21% of the whole run, if each moment stands for the stretches with its functions.`
+fn at_moments(moments: &Moments) -> String {
+    let at: Vec<String> = moments.at_ns.iter().map(|ns| duration(*ns)).collect();
+    format!(
+        " Found at {}, {} of {}: {} of the whole run, if each moment stands for the stretches with its functions.",
+        listed(&at, "and"),
+        at.len(),
+        counted(moments.of.into(), "moment"),
+        percent(moments.whole_gain)
+    )
 }
 
 /// `measured 48 ms of CPU time, modelled 52 ms (1.08); 5 runs took 47 ms to 50 ms`

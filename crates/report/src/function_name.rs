@@ -19,8 +19,8 @@ pub fn of_table<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
             alike.push(short);
         }
     }
-    let told = |name: &&str| Some(folded(name)).filter(|short| !alike.contains(short));
-    names.iter().map(|name| plain(&told(name).unwrap_or_else(|| (*name).to_owned()))).collect()
+    let distinct = |name: &&str| Some(folded(name)).filter(|short| !alike.contains(short));
+    names.iter().map(|name| plain(&distinct(name).unwrap_or_else(|| (*name).to_owned()))).collect()
 }
 
 /// The last part of a function's path, without what is folded and without what compilers append to clones.
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_brackets_is_folded() {
+    fn text_in_brackets_is_folded() {
         let folds = [
             ("main", "main"),
             ("work(int)", "work(…)"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_read_alike_stays_whole() {
+    fn names_that_would_read_alike_stay_whole() {
         let names = ["f<long::first::type>", "f<long::second::type>", "g<long::first::type>", "g<long::first::type>"];
         assert_eq!(of_table(names.into_iter()), [names[0], names[1], "g<…>", "g<…>"]);
         assert_eq!(of_table(["a\u{1b}[31m"].into_iter()), ["a\\u{1b}[31m"], "a name cannot steer the terminal");

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_experiment_is_called_is_escaped() {
+    fn the_name_of_an_experiment_is_escaped() {
         let section = Section {
             title: "wall_s <b>".to_owned(),
             header: vec!["workload".to_owned(), "1".to_owned()],

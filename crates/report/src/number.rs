@@ -1,7 +1,7 @@
 //! Numbers for people: grouped, scaled, and shares that add up.
 
 pub use nearmiss_record::words::{
-    bytes, counted, fixed_percent, grouped, miss_ratio, percent_of, percentage, spoken_percent,
+    bytes, counted, duration, fixed_percent, grouped, miss_ratio, percent_of, percentage, spoken_percent,
 };
 
 /// Exact and grouped below 100,000, else three significant digits with k, M, G, T, P, E.
@@ -48,20 +48,6 @@ pub fn shares_tenths(parts: &[u64]) -> Vec<u32> {
 /// `12.3%` of a share in tenths, `–` for a part that is exactly nothing.
 pub fn tenths(part: u64, share_tenths: u32) -> String {
     if part == 0 { "–".to_owned() } else { format!("{}.{}%", share_tenths / 10, share_tenths % 10) }
-}
-
-/// `1.23 s`, `45.0 ms`, `12 µs`.
-pub fn duration(nanos: u64) -> String {
-    let seconds = nanos as f64 / 1e9;
-    if seconds >= 100.0 {
-        format!("{seconds:.0} s")
-    } else if seconds >= 1.0 {
-        format!("{seconds:.2} s")
-    } else if seconds >= 1e-3 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{:.0} µs", seconds * 1e6)
-    }
 }
 
 #[cfg(test)]

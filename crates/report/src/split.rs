@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_the_command_has_all() {
+    fn nothing_is_printed_where_the_command_has_all() {
         assert_eq!(sentence(&model(vec![task("gcc", true, 300, 100)], 0, 0)), None);
     }
 }

@@ -9,7 +9,7 @@ pub fn discrepancies(model: &ModelRecord) -> Vec<String> {
     let mut check = |table: &str, figure: &str, rows: u64, total: u64| {
         if rows != total {
             found.push(format!(
-                "The {table} table's {figure} add up to {rows}, the totals say {total}: the difference is in no row."
+                "The {table} table's {figure} add up to {rows}, the totals have {total}: the difference is in no row."
             ));
         }
     };

@@ -7,14 +7,14 @@ use nearmiss_record::words::bytes;
 /// `2.60 s to boot, 260.0 ms to warm (3 files, 2.1 MiB), 5.20 s in all`.
 pub(crate) fn before_the_window(manifest: &Manifest) -> String {
     let (warmed, warm_ns) = match &manifest.warm {
-        Some(warm) => (format!(", {} to warm ({})", duration(warm.time_ns), what(warm)), warm.time_ns),
+        Some(warm) => (format!(", {} to warm ({})", duration(warm.time_ns), warming(warm)), warm.time_ns),
         None => (String::new(), 0),
     };
     let whole = manifest.boot_ns.saturating_add(warm_ns).saturating_add(manifest.window_ns);
     format!("{} to boot{warmed}, {} in all", duration(manifest.boot_ns), duration(whole))
 }
 
-fn what(warm: &Warm) -> String {
+fn warming(warm: &Warm) -> String {
     let more = if warm.cut { " and not all" } else { "" };
     let files = format!("{}, {}{more}", counted(warm.files, "file"), bytes(warm.bytes));
     let Some(run) = &warm.run else { return files };

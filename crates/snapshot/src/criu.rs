@@ -64,7 +64,9 @@ impl Criu {
     /// Whether it serves a kernel of this release.
     pub fn fit(&self, kernel: &str) -> Fit {
         match version(kernel) {
-            Some(kernel) if kernel >= (6, 16) && self.version < (4, 0) => Fit::Fails("whose vDSO it cannot read"),
+            Some(kernel) if kernel >= (6, 16) && self.version < (4, 0) => {
+                Fit::Fails("because it cannot read that kernel's vDSO")
+            }
             Some(kernel) if kernel >= (6, 16) && self.version < (4, 2) => Fit::NoSockets,
             _ => Fit::Serves,
         }

@@ -37,7 +37,7 @@ exit $status";
 
 /// A request for a snapshot.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SnapshotRequest {
     /// Processes; each is taken with all that descend from it.
     pub pids: Vec<i32>,
     /// A snapshot with a longer predicted pause is refused.
@@ -48,11 +48,9 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Snapshot {
     images: Images,
-    /// The place at which the guests that this thread starts see the images.
-    pub place: PathBuf,
     /// CRIU.
     pub criu: Criu,
-    /// The processes named by the user; a directory of this number in `place` has the images of each.
+    /// The processes named by the user.
     pub roots: Vec<Process>,
     /// All processes, with descendants.
     pub processes: usize,
@@ -72,16 +70,16 @@ impl Snapshot {
     /// Takes a snapshot of running processes, which run on, unless `objection` to all of them is raised. Errors name what
     /// stands in the way and the way out; then nothing was stopped, or what was runs on.
     pub fn take(
-        asked: &Asked,
+        request: &SnapshotRequest,
         objection: impl FnOnce(&[Process]) -> Result<(), SnapshotError>,
     ) -> Result<Snapshot, SnapshotError> {
-        let families = families(asked)?;
+        let families = families(request)?;
         let (criu, _) = Criu::fitting()?;
         objection(&families.concat())?;
         let replacements = families.iter().map(|family| replacements(family)).collect::<Result<Vec<_>, _>>()?;
         let images = Images::new()?;
         check_room(&families)?;
-        if let Some(most) = asked.most_pause {
+        if let Some(most) = request.most_pause {
             check_pause(&families, &images, most)?;
         }
         let all: Vec<&Process> = families.iter().flatten().collect();
@@ -96,9 +94,26 @@ impl Snapshot {
         let pauses = pauses.collect::<Result<Vec<_>, _>>()?;
         let processes = all.len();
         let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
-        let place = images.show_to_guests()?;
         let narrowed = replacements.iter().map(Replacements::count).sum();
-        Ok(Snapshot { images, place, criu, roots, processes, pauses, pipes, terminal, group_files, narrowed })
+        Ok(Snapshot { images, criu, roots, processes, pauses, pipes, terminal, group_files, narrowed })
+    }
+
+    /// Whether snapshots can be taken here. Errors: no rights, or no CRIU that fits.
+    pub fn is_possible() -> Result<(), SnapshotError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(SnapshotError::NoRights);
+        }
+        Criu::fitting().map(drop)
+    }
+
+    /// The place at which guests see the images, once they are shown: a directory of its number for each root.
+    pub fn place(&self) -> PathBuf {
+        Images::place()
+    }
+
+    /// Shows the images to the guests that this thread starts from now on, in the place of another snapshot's.
+    pub fn show_to_guests(&self) -> Result<(), SnapshotError> {
+        self.images.show_to_guests()
     }
 
     /// Bytes of the images.
@@ -110,9 +125,9 @@ impl Snapshot {
 }
 
 /// Returns the processes named by the user with their descendants, each once. Errors: an obstacle.
-fn families(asked: &Asked) -> Result<Vec<Vec<Process>>, SnapshotError> {
+fn families(request: &SnapshotRequest) -> Result<Vec<Vec<Process>>, SnapshotError> {
     let mut families: Vec<Vec<Process>> = Vec::new();
-    for pid in &asked.pids {
+    for pid in &request.pids {
         let process = Process::of(*pid)?;
         if !rustix::process::geteuid().is_root() {
             return Err(SnapshotError::NoRights);

@@ -123,12 +123,12 @@ pub(crate) fn complaint(log: &str) -> String {
     ];
     let errors = log.lines().filter_map(|line| line.split_once("Error (").map(|(_, rest)| rest));
     let mut errors = errors.filter(|line| !HARMLESS.iter().any(|harmless| line.contains(harmless)));
-    let said = errors.next().and_then(|line| line.split_once("): ")).map(|(_, said)| said.trim());
-    said.map_or_else(|| "it left no reason in its log".to_owned(), explained)
+    let first = errors.next().and_then(|line| line.split_once("): ")).map(|(_, first)| first.trim());
+    first.map_or_else(|| "it left no reason in its log".to_owned(), explained)
 }
 
 /// CRIU's complaint, with a way out where there is one.
-fn explained(said: &str) -> String {
+fn explained(complaint: &str) -> String {
     const TAKEN: &str = "its number is taken in the guest: start the program again, so that it gets another one";
     const KNOWN: [(&str, &str); 7] = [
         ("external socket", "it talks with another program over a Unix socket: end that connection first"),
@@ -145,8 +145,8 @@ fn explained(said: &str) -> String {
         ("Pid", TAKEN),
         ("Can't fork for", TAKEN),
     ];
-    let way_out = KNOWN.iter().find(|(part, _)| said.contains(part));
-    way_out.map_or_else(|| said.to_owned(), |(_, way_out)| format!("{said} ({way_out})"))
+    let way_out = KNOWN.iter().find(|(part, _)| complaint.contains(part));
+    way_out.map_or_else(|| complaint.to_owned(), |(_, way_out)| format!("{complaint} ({way_out})"))
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_complaint_that_matters_is_told() {
+    fn the_first_complaint_that_matters_is_returned() {
         let log = "Error (criu/util.c:1534): rlimit: Can't setup RLIMIT_NOFILE for self: Operation not permitted\n\
                    (00.1)  7: Error (criu/files-reg.c:2175): File tmp/x has bad size 1 (expect 2)\n\
                    (00.2) Error (criu/cr-restore.c:2331): Restoring FAILED.\n";

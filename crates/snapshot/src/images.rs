@@ -43,15 +43,18 @@ impl Images {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.root.as_raw_fd()))
     }
 
-    /// Gives it a place that only this thread, and what it starts from now on, can see: the path.
-    pub(crate) fn show_to_guests(&self) -> Result<PathBuf, SnapshotError> {
-        let place = own_cache().join("images");
+    /// The place at which guests see the images.
+    pub(crate) fn place() -> PathBuf {
+        own_cache().join("images")
+    }
+
+    /// Shows it at its [`place`](Images::place) to this thread and to all that the thread starts from now on.
+    pub(crate) fn show_to_guests(&self) -> Result<(), SnapshotError> {
+        let place = Self::place();
         fs::create_dir_all(&place).map_err(SnapshotError::io("make the place for a snapshot's images"))?;
         enter_own_namespace()?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&self.root, "", CWD, &place, flags)
-            .map_err(SnapshotError::system("show the snapshot to the guest"))?;
-        Ok(place)
+        move_mount(&self.root, "", CWD, &place, flags).map_err(SnapshotError::system("show the snapshot to the guest"))
     }
 }
 
@@ -79,15 +82,14 @@ mod tests {
         let images = Images::new().unwrap();
         fs::write(images.path().join("pages"), "secret").unwrap();
         let seen = |place: &Path| fs::read_to_string(place.join("pages")).ok();
-        let place = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let shown = scope.spawn(|| {
-                let place = images.show_to_guests().unwrap();
-                assert_eq!(seen(&place).as_deref(), Some("secret"));
-                place
+                images.show_to_guests().unwrap();
+                assert_eq!(seen(&Images::place()).as_deref(), Some("secret"));
             });
-            shown.join().unwrap()
+            shown.join().unwrap();
         });
-        assert_eq!(seen(&place), None, "another thread");
+        assert_eq!(seen(&Images::place()), None, "another thread");
         let mode =
             std::os::unix::fs::PermissionsExt::mode(&fs::metadata(images.path().join(".")).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o700);

@@ -23,7 +23,7 @@ mod waiting;
 mod wire;
 
 pub use criu::{Criu, Fit};
-pub use dump::{Asked, Snapshot};
+pub use dump::{Snapshot, SnapshotRequest};
 pub use error::SnapshotError;
 pub use obstacles::{Obstacle, obstacles};
 pub use process::Process;

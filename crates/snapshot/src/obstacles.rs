@@ -44,7 +44,7 @@ impl std::fmt::Display for Obstacle {
             ),
             Obstacle::Device(path) => write!(
                 f,
-                "uses the device {path}, whose state is not in its memory: trace the command itself with `-- CMD`, \
+                "uses the device {path}, with state outside its memory: trace the command itself with `-- CMD`, \
                  without the device"
             ),
             Obstacle::Kernel(what) => {
@@ -79,7 +79,7 @@ fn namespaces(process: &Process) -> Option<Obstacle> {
     (!other.is_empty()).then_some(Obstacle::Namespaces(other))
 }
 
-/// CRIU reads them with `prlimit`, which returns limits of the caller's own user only.
+/// An obstacle where CRIU may not read the limits of another user's process, as `prlimit` requires.
 fn limits(process: &Process) -> Option<Obstacle> {
     const SYS_RESOURCE: u32 = 24;
     let owner = |path: &Path| fs::metadata(path).map(|found| found.uid()).ok();

@@ -88,8 +88,9 @@ mod tests {
             waits
         };
         assert!(
-            of("exec sleep 9")
-                .is_some_and(|said| said.ends_with("(sleep) only waits (0.0% of a CPU, measured) for a time to pass"))
+            of("exec sleep 9").is_some_and(
+                |reason| reason.ends_with("(sleep) only waits (0.0% of a CPU, measured) for a time to pass")
+            )
         );
         assert_eq!(of("while :; do :; done"), None);
     }

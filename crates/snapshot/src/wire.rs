@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_message_reads_back() {
         let mut message = Vec::new();
         put_bytes(&mut message, 300, b"abc");
         message.extend([0x10, 0xae, 0x51]);

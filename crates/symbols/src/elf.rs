@@ -177,8 +177,8 @@ fn functions(parsed: &Parsed<'_>) -> Vec<Code> {
     functions
 }
 
-/// Passes type and extent of every defined, named symbol of both tables to `tell`.
-fn each_symbol(parsed: &Parsed<'_>, mut tell: impl FnMut(elf::SymbolType, Code)) {
+/// Passes type and extent of every defined, named symbol of both tables to `sink`.
+fn each_symbol(parsed: &Parsed<'_>, mut sink: impl FnMut(elf::SymbolType, Code)) {
     for table in [parsed.elf_symbol_table(), parsed.elf_dynamic_symbol_table()] {
         for symbol in table.iter() {
             let name = symbol.name(LittleEndian, table.strings());
@@ -198,7 +198,7 @@ fn each_symbol(parsed: &Parsed<'_>, mut tell: impl FnMut(elf::SymbolType, Code))
                     bytes: symbol.st_size(LittleEndian),
                     symbol: format!("{rank}{name}"),
                 };
-                tell(symbol.st_type(), code);
+                sink(symbol.st_type(), code);
             }
         }
     }

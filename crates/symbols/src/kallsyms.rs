@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn per_cpu_variables_in_the_kernels_image_are_told_from_the_start_of_their_area() {
+    fn per_cpu_variables_in_the_kernels_image_are_separated_from_the_start_of_their_area() {
         let text = "ffffffff82000000 D jiffies\nffffffff83001000 D __per_cpu_start\nffffffff83001000 D cpu_tss_rw\n\
                     ffffffff83035c40 D current_task\nffffffff83036000 D __per_cpu_end\nffffffff83037000 D later\n";
         let symbols = Kallsyms::parse(text);

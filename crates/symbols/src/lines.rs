@@ -16,7 +16,12 @@ pub(super) struct SourcePlace {
     pub file: Option<String>,
     /// Line of the innermost.
     pub line: u32,
+    /// File and line of the innermost frame outside the language's library, where the innermost is of that library.
+    pub inlined_at: Option<(String, u32)>,
 }
+
+/// Directories of the libraries that compilers inline: C++ (GCC, Clang), Rust.
+const LIBRARIES: [&str; 5] = ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/bits/"];
 
 /// Finds source lines of many files.
 pub(super) struct Lines {
@@ -45,10 +50,21 @@ fn place(symbol: Symbolized<'_>) -> SourcePlace {
     let Some(symbol) = symbol.into_sym() else { return SourcePlace::default() };
     let innermost = symbol.inlined.last();
     let code = innermost.map_or(symbol.code_info.as_deref(), |inlined| inlined.code_info.as_ref());
+    let outer = symbol.inlined.iter().rev().map(|inlined| inlined.code_info.as_ref());
+    let outer = outer.chain([symbol.code_info.as_deref()]).flatten();
+    let in_library = code.is_some_and(is_of_library);
+    let own = outer.filter(|_| in_library).find(|code| !is_of_library(code));
     SourcePlace {
         function: Some(demangle(&symbol.name)),
         inlined: innermost.map(|inlined| demangle(&inlined.name)),
         file: code.map(CodeInfo::to_path).map(|path| path.to_string_lossy().into_owned()),
         line: code.and_then(|c| c.line).unwrap_or(0),
+        inlined_at: own.and_then(|code| Some((code.to_path().to_string_lossy().into_owned(), code.line?))),
     }
+}
+
+fn is_of_library(code: &CodeInfo<'_>) -> bool {
+    let path = code.to_path();
+    let path = path.to_string_lossy();
+    LIBRARIES.iter().any(|library| path.contains(library))
 }

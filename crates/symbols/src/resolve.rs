@@ -147,11 +147,16 @@ impl Table {
             file = index(&mut self.files, &mut self.symbols.files, path);
             line = if file == 0 { 0 } else { place.line };
             *self.inlined.entry(function).or_default().entry(place.inlined.clone()).or_default() += 1;
+            if let Some((path, line)) = &place.inlined_at {
+                let file = index(&mut self.files, &mut self.symbols.files, path);
+                self.symbols.inlined_at.push((id, file, *line));
+            }
         }
         self.symbols.insns[id as usize] = (function, file, line);
     }
 
     fn finish(mut self) -> Symbols {
+        self.symbols.inlined_at.sort_unstable();
         for (function, names) in self.inlined {
             let all: u64 = names.values().sum();
             let most = names.into_iter().find(|(_, count)| count * 2 > all);

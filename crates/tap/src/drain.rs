@@ -65,6 +65,8 @@ struct Flow {
     schedule: Option<Schedule>,
     stopped: bool,
     instructions: BTreeMap<u32, u64>,
+    /// Records ahead of the first recorded instruction: of heap objects from before the window, of a server's data many.
+    ahead: u64,
 }
 
 impl Drain<'_> {
@@ -116,7 +118,7 @@ impl Drain<'_> {
         let (Some(opened), _) = watch.times() else { return };
         if let Some(plan) = self.plan {
             let schedule = flow.schedule.get_or_insert_with(|| Schedule::begin(plan, opened));
-            match schedule.look(now, flow.drained.records, ring.is_paused()) {
+            match schedule.look(now, flow.drained.records - flow.ahead, ring.is_paused()) {
                 Some(Due::Pause) => ring.pause(true),
                 Some(Due::GoOn) => ring.pause(false),
                 Some(Due::End) => ring.stop(),
@@ -149,6 +151,9 @@ impl Flow {
         self.drained.records += records.len() as u64;
         self.drained.complete = head.flags & CHUNK_LAST != 0;
         self.instructions.insert(head.vcpu, head.instructions);
+        if self.instructions.values().all(|instructions| *instructions == 0) {
+            self.ahead = self.drained.records;
+        }
     }
 }
 
@@ -157,4 +162,23 @@ fn check(validator: &mut Validator, head: &ChunkHeader, records: &[Record]) -> R
         let place = format!("vCPU {}, record {}, chunk {}", bad.vcpu, bad.record, bad.chunk);
         TapError::BadRecord(format!("{place}: {}", bad.what))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_ahead_of_the_first_instruction_does_not_count() {
+        let mut flow = Flow::default();
+        let mut chunk = |vcpu, instructions, records: usize| {
+            let head = ChunkHeader { vcpu, instructions, ..ChunkHeader::default() };
+            flow.count(&head, &vec![Record::default(); records]);
+            (flow.drained.records, flow.ahead)
+        };
+        assert_eq!(chunk(0, 0, 300), (300, 300));
+        assert_eq!(chunk(1, 0, 20), (320, 320));
+        assert_eq!(chunk(1, 5, 7), (327, 320));
+        assert_eq!(chunk(0, 0, 9), (336, 320));
+    }
 }

@@ -1,7 +1,7 @@
 //! Facts about the guest's kernel that the plugin needs, from its symbols and types.
 
 use super::agent_memory::FirstProcess;
-use super::guest::{KernelTold, PerfRing, memory_path, sealed};
+use super::guest::{KernelDescription, PerfRing, memory_path, sealed};
 use super::page_tables::{DIRECT_MAP, KERNEL_MAP};
 use super::ring::PluginFacts;
 use btf::btf::{Btf, Type};
@@ -65,15 +65,15 @@ pub(super) struct PageFacts {
 }
 
 impl KernelFacts {
-    /// Finds the facts in `told`; keeps them as `facts.json` in the kernel's cache directory.
-    pub fn of(told: &KernelTold, directory: &Path) -> Result<Self, FactsError> {
+    /// Finds the facts in `description`; keeps them as `facts.json` in the kernel's cache directory.
+    pub fn of(description: &KernelDescription, directory: &Path) -> Result<Self, FactsError> {
         let kept = directory.join("facts.json");
-        let of = checksum(told);
+        let of = checksum(description);
         let read = || serde_json::from_slice(&sealed::read(&kept)?).ok();
         if let Some(facts) = read().filter(|facts: &KernelFacts| facts.version == VERSION && facts.of == of) {
             return Ok(facts);
         }
-        let facts = Self::derive(told, of)?;
+        let facts = Self::derive(description, of)?;
         // A cache that cannot be written only costs the next run half a second.
         if let Ok(json) = serde_json::to_vec(&facts) {
             let _ = sealed::store(&kept, &json);
@@ -81,13 +81,13 @@ impl KernelFacts {
         Ok(facts)
     }
 
-    fn derive(told: &KernelTold, of: u32) -> Result<Self, FactsError> {
+    fn derive(description: &KernelDescription, of: u32) -> Result<Self, FactsError> {
         let (kallsyms, btf) = ("its symbols", "its types");
         let error = |file, what| FactsError { file, what };
-        let (symbols, sorted) = parse_kallsyms(&told.kallsyms);
+        let (symbols, sorted) = parse_kallsyms(&description.kallsyms);
         let symbol =
             |name: &str| symbols.get(name).copied().ok_or_else(|| error(kallsyms, format!("it has no `{name}`")));
-        let types = read_types(&told.btf).map_err(|what| error(btf, what))?;
+        let types = read_types(&description.btf).map_err(|what| error(btf, what))?;
         let offset = |structure: &str, member: &str| {
             member_offset(&types, structure, member)
                 .ok_or_else(|| error(btf, format!("it has no `{structure}::{member}`")))
@@ -178,10 +178,10 @@ impl KernelFacts {
     }
 }
 
-fn checksum(told: &KernelTold) -> u32 {
+fn checksum(description: &KernelDescription) -> u32 {
     let mut sum = crc32fast::Hasher::new();
-    sum.update(told.kallsyms.as_bytes());
-    sum.update(&told.btf);
+    sum.update(description.kallsyms.as_bytes());
+    sum.update(&description.btf);
     sum.finalize()
 }
 
@@ -257,9 +257,9 @@ mod tests {
                 0x1008 => Some((DIRECT_MAP + 0x7100_0000u64).wrapping_sub(linked_at)),
                 _ => None,
             };
-            let told = facts.of_boot(2, &[], read).unwrap();
-            assert_eq!(told.current_task, vec![0x7003_4940, 0x7103_4940]);
-            assert_eq!(told.per_cpu_bases, vec![DIRECT_MAP + 0x7000_0000, DIRECT_MAP + 0x7100_0000]);
+            let found = facts.of_boot(2, &[], read).unwrap();
+            assert_eq!(found.current_task, vec![0x7003_4940, 0x7103_4940]);
+            assert_eq!(found.per_cpu_bases, vec![DIRECT_MAP + 0x7000_0000, DIRECT_MAP + 0x7100_0000]);
             let ring = PerfRing { cpu: 1, at: 0x5000, pages: 2 };
             assert!(facts.of_boot(2, &[ring], read).unwrap_err().contains("perf ring"));
         }

@@ -32,6 +32,8 @@ pub struct Covered {
     pub reached: Duration,
     /// Ended before its end, because the plan was over.
     pub ended: bool,
+    /// Recording paused at least once.
+    pub paused: bool,
 }
 
 /// Next action.
@@ -126,6 +128,7 @@ impl Schedule {
             self.covered.parts -= 1;
         }
         self.covered.reached = now - self.began;
+        self.covered.paused = is_paused || self.covered.parts > 1;
         self.covered
     }
 }
@@ -162,8 +165,15 @@ mod tests {
 
     #[test]
     fn a_short_run_is_one_part() {
-        let covered = Covered { parts: 1, recorded: 190 * MS, reached: 190 * MS, ended: false };
+        let covered = Covered { parts: 1, recorded: 190 * MS, reached: 190 * MS, ended: false, paused: false };
         assert_eq!(run(1, 190), (vec![], covered));
+    }
+
+    #[test]
+    fn a_run_that_ends_in_its_first_pause_was_not_recorded_whole() {
+        let (seen, covered) = run(1, 205);
+        assert_eq!(seen, [(200, Due::Pause)]);
+        assert_eq!((covered.parts, covered.recorded, covered.paused), (1, 200 * MS, true));
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Ring {
     }
 
     /// Gives the plugin the facts that it needs about the kernel. Before the window opens.
-    pub fn tell(&mut self, facts: &PluginFacts) {
+    pub fn set_facts(&mut self, facts: &PluginFacts) {
         let head = &mut self.head;
         [head.task_pid_offset, head.task_tgid_offset, head.task_comm_offset, head.task_mm_offset] = facts.task_offsets;
         head.direct_map_base = facts.direct_map_base;

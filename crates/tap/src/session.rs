@@ -217,16 +217,17 @@ impl Session {
                 _ => TapError::NotBegun(ending(&exit)),
             });
         };
-        let told = boot.kernel.ok_or_else(|| TapError::NotBegun("the guest's kernel told nothing of itself".into()))?;
-        let facts = KernelFacts::of(&told, &kernel_directory)?;
+        let description =
+            boot.kernel.ok_or_else(|| TapError::NotBegun("the guest's kernel sent no description of itself".into()))?;
+        let facts = KernelFacts::of(&description, &kernel_directory)?;
         let memory = Physical::new(guest.memory())?;
         let plugin_facts = facts
             .of_boot(header.cpus, &boot.perf_rings, |at| memory.word(at))
             .map_err(|what| TapError::NotBegun(what.into()))?;
-        ring.tell(&plugin_facts);
+        ring.set_facts(&plugin_facts);
         let layout =
             KernelLayout { direct_map_base: plugin_facts.direct_map_base, per_cpu_bases: plugin_facts.per_cpu_bases };
-        let booted = booted.get_or_init(|| Booted { kallsyms: told.kallsyms, layout });
+        let booted = booted.get_or_init(|| Booted { kallsyms: description.kallsyms, layout });
         let ready = Instant::now();
         let start = guest.start().clone();
         let warmth = guest.go_warmly(config.warm_up, start.restored.unwrap_or(ready - started))?;
@@ -295,7 +296,8 @@ impl Session {
 
 /// Returns how much of the window was recorded: what the plan counted, or all of it.
 fn covered(planned: Option<Covered>, window: Duration, ended: bool) -> Covered {
-    Covered { ended, ..planned.unwrap_or(Covered { parts: 1, recorded: window, reached: window, ended }) }
+    let whole = Covered { parts: 1, recorded: window, reached: window, ended, paused: false };
+    Covered { ended, ..planned.unwrap_or(whole) }
 }
 
 /// A guest's end in a sentence.

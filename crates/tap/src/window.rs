@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_options_read_as_their_help_says() {
+    fn the_options_read_as_their_help_describes() {
         assert_eq!("mark:3".parse(), Ok(Start::Mark(Mark(3))));
         assert_eq!("time:500ms".parse(), Ok(Start::Time(Duration::from_millis(500))));
         let symbol = |name: &str, module: Option<&str>| {

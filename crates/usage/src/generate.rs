@@ -7,9 +7,9 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is made of the definitions.
+/// Text that is generated from the definitions of the command line.
 #[derive(Clone, Debug, clap::Subcommand)]
-pub enum What {
+pub enum GeneratedText {
     /// Print a shell's completions
     Completions {
         /// Which shell
@@ -49,16 +49,18 @@ pub enum NotGenerated {
 
 /// Generates `what` and returns the text to print; nothing where it writes files. `version` stands at the foot of the
 /// pages.
-pub fn generate(what: &What, mut command: Command, version: &str) -> Result<String, NotGenerated> {
+pub fn generate(what: &GeneratedText, mut command: Command, version: &str) -> Result<String, NotGenerated> {
     command.build();
     match what {
-        What::Completions { shell } => {
+        GeneratedText::Completions { shell } => {
             let (mut script, name) = (Vec::new(), command.get_name().to_owned());
             clap_complete::generate(*shell, &mut command, name, &mut script);
             Ok(String::from_utf8_lossy(&script).into_owned())
         }
-        What::Man { all: Some(directory), .. } => write_all(&command, directory, version).map(|()| String::new()),
-        What::Man { path, all: None } => Ok(page(below(&command, path)?, version)),
+        GeneratedText::Man { all: Some(directory), .. } => {
+            write_all(&command, directory, version).map(|()| String::new())
+        }
+        GeneratedText::Man { path, all: None } => Ok(page(below(&command, path)?, version)),
     }
 }
 

@@ -7,8 +7,8 @@ mod stream;
 mod time;
 mod wrong_use;
 
-pub use generate::{NotGenerated, What, generate};
-pub use progress::Progress;
-pub use stream::{print, say};
+pub use generate::{GeneratedText, NotGenerated, generate};
+pub use progress::{A_WHILE, Progress};
+pub use stream::{print, report};
 pub use time::time;
 pub use wrong_use::{in_one_line, read};

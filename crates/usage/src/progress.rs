@@ -1,11 +1,12 @@
 //! Progress on standard error of what takes a while: its share, and the time left.
 
-use crate::say;
+use crate::report;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const A_WHILE: Duration = Duration::from_secs(2);
+/// Nothing is shown of what is over sooner.
+pub const A_WHILE: Duration = Duration::from_secs(2);
 /// Time between two looks of a person.
 const REFRESH: Duration = Duration::from_millis(200);
 /// Time between two lines where no person watches.
@@ -22,14 +23,14 @@ pub struct Progress {
 
 struct State {
     started: Instant,
-    said: Option<Instant>,
+    printed: Option<Instant>,
     done: u64,
 }
 
 impl Progress {
     /// Starts the progress of a program's stage that begins now.
     pub fn of(program: &'static str, what: &'static str) -> Self {
-        let state = Mutex::new(State { started: Instant::now(), said: None, done: 0 });
+        let state = Mutex::new(State { started: Instant::now(), printed: None, done: 0 });
         Progress { program, what, is_watched: std::io::stderr().is_terminal(), state }
     }
 
@@ -37,21 +38,21 @@ impl Progress {
     pub fn at(&self, done: u64, whole: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if done < state.done {
-            *state = State { started: Instant::now(), said: state.said, done };
+            *state = State { started: Instant::now(), printed: state.printed, done };
         }
         state.done = done;
         let pause = if self.is_watched { REFRESH } else { REPEAT };
         let begun = state.started.elapsed();
-        if begun < A_WHILE || state.said.map_or(begun < pause, |said| said.elapsed() < pause) {
+        if begun < A_WHILE || state.printed.map_or(begun < pause, |printed| printed.elapsed() < pause) {
             return;
         }
-        state.said = Some(Instant::now());
+        state.printed = Some(Instant::now());
         let line = format!("{}: {}", self.what, how_far(done, whole, begun));
         if self.is_watched {
             // A stream that takes nothing changes nothing of the stage.
             let _lost = write!(std::io::stderr().lock(), "\r\x1b[K{}: {line}", self.program).is_err();
         } else {
-            say(self.program, line);
+            report(self.program, line);
         }
     }
 }
@@ -59,7 +60,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if self.is_watched && state.said.is_some() {
+        if self.is_watched && state.printed.is_some() {
             // As above.
             let _lost = write!(std::io::stderr().lock(), "\r\x1b[K").is_err();
         }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_what_is_done() {
+    fn the_time_left_follows_from_what_is_done() {
         assert_eq!(how_far(0, 100, Duration::from_secs(9)), "begun");
         assert_eq!(how_far(25, 100, Duration::from_secs(10)), "25%, 30 s left");
         assert_eq!(how_far(1, 100, Duration::from_secs(10)), "1%, 17 min left");

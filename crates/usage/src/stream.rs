@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 /// One line on standard error. A stream that takes nothing changes nothing.
-pub fn say(program: &str, what: impl Display) {
+pub fn report(program: &str, what: impl Display) {
     let _lost = writeln!(std::io::stderr(), "{program}: {what}").is_err();
 }
 

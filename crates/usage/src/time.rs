@@ -14,7 +14,7 @@ mod tests {
     #[test]
     fn a_word_that_is_no_time_is_answered_with_how_to_write_one() {
         assert_eq!(time("1500us"), Ok(Duration::from_micros(1500)));
-        let said = time("banana").err();
-        assert_eq!(said.as_deref(), Some("expected number at 0; write a time such as 500ms, 2s or 1m"));
+        let error = time("banana").err();
+        assert_eq!(error.as_deref(), Some("expected number at 0; write a time such as 500ms, 2s or 1m"));
     }
 }

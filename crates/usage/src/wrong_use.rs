@@ -1,6 +1,6 @@
 //! Wrong use in one line: what, where, why, what to do.
 
-use crate::say;
+use crate::report;
 use clap::error::ErrorKind;
 use clap::{Command, Parser};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub fn read<P: Parser>() -> Result<P, ExitCode> {
             return ExitCode::SUCCESS;
         }
         let command = P::command();
-        say(command.get_name(), in_one_line(&command, std::env::args_os(), &error));
+        report(command.get_name(), in_one_line(&command, std::env::args_os(), &error));
         ExitCode::from(WRONG_USE)
     })
 }
@@ -69,7 +69,7 @@ mod tests {
         Take,
     }
 
-    fn said(arguments: &[&str]) -> String {
+    fn message(arguments: &[&str]) -> String {
         let arguments: Vec<OsString> = ["program"].iter().chain(arguments).map(OsString::from).collect();
         let command = Arguments::command();
         let wrong = |error| in_one_line(&command, arguments.iter().cloned(), &error);
@@ -92,8 +92,8 @@ mod tests {
         ];
         for (arguments, wanted) in cases {
             let verb = if arguments.first() == Some(&"send") { "program send" } else { "program" };
-            assert_eq!(said(arguments), format!("{wanted}; see {verb} --help"), "{arguments:?}");
+            assert_eq!(message(arguments), format!("{wanted}; see {verb} --help"), "{arguments:?}");
         }
-        assert_eq!(said(&["take"]), "Take");
+        assert_eq!(message(&["take"]), "Take");
     }
 }

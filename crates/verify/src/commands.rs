@@ -1,4 +1,4 @@
-use crate::loads::told_all_the_same;
+use crate::loads::has_printed_figures;
 use crate::under_load::{self, Failed, UnderLoad};
 use crate::{Error, Metric, Plan, Printed, Reading, Sample, Side, Source, Verdict, compare, start};
 use nearmiss_analysis::{Acts, Engaged, Engagement};
@@ -53,7 +53,7 @@ pub struct Commands {
     last_engaged: Option<Engaged>,
     acted: bool,
     stop: Arc<AtomicBool>,
-    heard: Box<dyn Fn(usize)>,
+    on_progress: Box<dyn Fn(usize)>,
 }
 
 /// Number of runs that keep their output.
@@ -87,7 +87,7 @@ impl Commands {
             last_engaged: None,
             acted: false,
             stop: Arc::default(),
-            heard: Box::new(|_| ()),
+            on_progress: Box::new(|_| ()),
         }
     }
 
@@ -134,8 +134,8 @@ impl Commands {
     }
 
     /// Reports the number of ended runs, before each run.
-    pub fn heard(mut self, heard: Box<dyn Fn(usize)>) -> Self {
-        self.heard = heard;
+    pub fn on_progress(mut self, on_progress: Box<dyn Fn(usize)>) -> Self {
+        self.on_progress = on_progress;
         self
     }
 
@@ -169,7 +169,7 @@ impl Commands {
 
     /// Measures a side. A run that Ctrl-C ended, as it ends all that share the terminal, is no measure of its command.
     fn measure_unless_stopped(&mut self, side: Side) -> Result<Sample, Error> {
-        (self.heard)(self.runs);
+        (self.on_progress)(self.runs);
         let (ended, measured) = (self.runs, self.run_once(side));
         match self.stop.load(Ordering::Relaxed) {
             true => {
@@ -265,8 +265,8 @@ impl Commands {
         load.limit = Some(self.run_limit);
         let output = [run.file("-load.out"), run.file("-load.err")];
         load.workload = load.workload.stdin(Stdio::Null).stdout(create(&output[0])?).stderr(create(&output[1])?);
-        let told = |status| text_of(&output[0]).is_ok_and(|output| told_all_the_same(status, &output));
-        let measured = under_load::run(suspended, &load, &told, self.probe.as_deref_mut(), &self.stop);
+        let has_printed = |status| text_of(&output[0]).is_ok_and(|output| has_printed_figures(status, &output));
+        let measured = under_load::run(suspended, &load, &has_printed, self.probe.as_deref_mut(), &self.stop);
         let measured = measured.map_err(|failed| self.not_served(run, failed))?;
         self.may_miss_children |= measured.may_miss_children;
         Ok(measured.sample)
@@ -283,8 +283,8 @@ impl Commands {
             ServingError::LoadFailed(_) | ServingError::LoadTookTooLong(_) => ["-load.err", "-load.out"],
             _ => [".err", ".out"],
         };
-        let said = endings.map(|ending| text_of(&run.file(ending)).unwrap_or_default());
-        let how = format!("{error}; {}", under_load::last_words(said));
+        let outputs = endings.map(|ending| text_of(&run.file(ending)).unwrap_or_default());
+        let how = format!("{error}; {}", under_load::last_words(outputs));
         let (side, output) = (self.side(run.side).name.clone(), run.file(endings[0]).display().to_string());
         Error::NotServed { run: run.number, side, how, output }
     }
@@ -317,18 +317,18 @@ impl Commands {
         let reading = match self.reading.take() {
             Some(reading) => reading,
             None => {
-                let asked = self.load.as_ref().map(|under| under.reading.clone()).unwrap_or_default();
-                Reading::of(&asked, output)?
+                let requested = self.load.as_ref().map(|under| under.reading.clone()).unwrap_or_default();
+                Reading::of(&requested, output)?
             }
         };
         Ok(self.reading.insert(reading))
     }
 
-    fn ended(&self, run: &Run, running: Running, whose: &str, output: &Path) -> Result<Finished, Error> {
+    fn ended(&self, run: &Run, running: Running, prefix: &str, output: &Path) -> Result<Finished, Error> {
         self.finish(running).and_then(successful).map_err(|how| Error::RunFailed {
             run: run.number,
             side: self.side(run.side).name.clone(),
-            how: format!("{whose}{how}"),
+            how: format!("{prefix}{how}"),
             output: output.display().to_string(),
         })
     }

@@ -265,7 +265,7 @@ impl SoFar<'_> {
             rates: self.rates(),
             others,
             required_gain: self.plan.required_gain,
-            required_gain_met: self.plan.required_gain.map(|required| is_met(outcome, &comparison, required)),
+            required_gain_met: self.plan.required_gain.map(|required| is_reached(outcome, &comparison, required)),
             comparison,
             engaged: None,
             start: self.start,
@@ -278,7 +278,7 @@ impl SoFar<'_> {
     }
 }
 
-fn is_met(outcome: Outcome, comparison: &Comparison, required: f64) -> bool {
+fn is_reached(outcome: Outcome, comparison: &Comparison, required: f64) -> bool {
     outcome == Outcome::Gain && comparison.gain_interval().is_some_and(|(low, _)| low >= required)
 }
 

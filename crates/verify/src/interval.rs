@@ -43,7 +43,7 @@ impl Averages {
     }
 }
 
-/// Up to so many numbers the distribution of rank sums is counted out; beyond, it is normal as near as matters, with
+/// Numbers up to which the distribution of rank sums is counted out. Beyond, it is normal as near as matters, with
 /// tails that are a little lighter.
 const COUNTED_OUT: usize = 60;
 

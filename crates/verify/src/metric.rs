@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_milliseconds_and_matches_taken_together() {
+    fn times_are_read_in_milliseconds_and_matches_taken_together() {
         let time = printed(r"t ([0-9.]+)(us|ms|s)");
         assert_eq!(["t 1500us", "t 2.5ms", "t 0.25s"].map(|text| time.find(text).unwrap()), [1.5, 2.5, 250.0]);
         let of = |take| Printed { take, ..printed(r"n ([0-9]+)") }.find("n 10 n 20");

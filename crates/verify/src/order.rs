@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn both_orders_come_and_none_tells_the_next() {
+    fn both_orders_come_and_none_predicts_the_next() {
         let drawn = drawn(7, 1000);
         let count = |of: &dyn Fn(&&[String]) -> bool| drawn.windows(2).filter(of).count();
         assert!(drawn.iter().all(|pair| pair == "AB" || pair == "BA"));

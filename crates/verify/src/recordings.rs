@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_that_it_is_modelled_and_keeps_every_recording() {
+    fn a_verdict_is_marked_modelled_and_keeps_every_recording() {
         let verdict = judged([10.0, 11.0, 12.0], [7.0, 8.0, 9.0]);
         assert_eq!((verdict.kind.as_str(), verdict.pairs, verdict.order.len()), ("modelled", 3, 3));
         assert_eq!((verdict.comparison.without.median, verdict.comparison.with.median), (11.0, 8.0));

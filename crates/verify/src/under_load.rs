@@ -40,19 +40,19 @@ pub(crate) struct Measured {
 }
 
 /// Whether a load that ended with a status printed its figures all the same.
-pub(crate) type Told<'a> = &'a dyn Fn(Status) -> bool;
+pub(crate) type HasPrinted<'a> = &'a dyn Fn(Status) -> bool;
 
 /// Starts the server, runs the load and stops the server. `probe` counts while the load runs.
 pub(crate) fn run(
     suspended: Suspended,
     load: &Load,
-    told: Told<'_>,
+    has_printed: HasPrinted<'_>,
     probe: Option<&mut (dyn Probe + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let mut serving = Serving::start(suspended, load)?;
     let may_miss_children = serving.may_miss_children();
-    let measured = measure(&mut serving, load, told, probe, stop);
+    let measured = measure(&mut serving, load, has_printed, probe, stop);
     let grace = if measured.is_ok() { STOPS_WITHIN } else { AFTER_FAILURE };
     serving.stop(grace).map_err(ServingError::from)?;
     Ok(Measured { sample: measured?, may_miss_children })
@@ -61,21 +61,21 @@ pub(crate) fn run(
 fn measure(
     serving: &mut Serving,
     load: &Load,
-    told: Told<'_>,
+    has_printed: HasPrinted<'_>,
     probe: Option<&mut (dyn Probe + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Sample, Failed> {
     serving.wait_until_ready(load, stop)?;
-    let Some(probe) = probe else { return Ok(figures(&whole(serving.under(load, stop, || LOOK)?, told)?)) };
+    let Some(probe) = probe else { return Ok(figures(&whole(serving.under(load, stop, || LOOK)?, has_printed)?)) };
     probe.begin()?;
-    let mut sample = figures(&whole(serving.under(load, stop, || LOOK)?, told)?);
+    let mut sample = figures(&whole(serving.under(load, stop, || LOOK)?, has_printed)?);
     sample.extend(probe.read()?);
     Ok(sample)
 }
 
-fn whole(loaded: Loaded, told: Told<'_>) -> Result<Loaded, ServingError> {
+fn whole(loaded: Loaded, has_printed: HasPrinted<'_>) -> Result<Loaded, ServingError> {
     match loaded.whole() {
-        Err(ServingError::LoadFailed(status)) if told(status) => Ok(loaded),
+        Err(ServingError::LoadFailed(status)) if has_printed(status) => Ok(loaded),
         whole => whole,
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
         second: None,
         better: Better::Lower,
         beside: reading.judged(),
-        work_is_known: reading.tells_work(),
+        work_is_known: reading.has_work(),
         ..plan.clone()
     }
 }
@@ -142,16 +142,16 @@ pub(crate) fn plan(plan: &Plan, reading: &Reading) -> Plan {
 /// Returns notes on the load for the reader.
 pub(crate) fn notes(reading: &Reading, verdict: &Verdict, may_miss_children: bool) -> Vec<String> {
     let mut notes = Vec::from_iter(of_pairs_behind(verdict));
-    if reading.tells_work() && verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
+    if reading.has_work() && verdict.with.first().is_some_and(|sample| !sample.contains_key(OFFERED)) {
         notes.push(
-            "The load tells no offered rate. A load that waits for each answer before it asks again slows down with \
+            "The load prints no offered rate. A load that waits for each answer before its next request slows down with \
              the server, so a remedy that adds latency also lowers the rate: compare at a fixed rate."
                 .to_owned(),
         );
     }
-    if reading.work.is_none() && reading.tells_work() {
+    if reading.work.is_none() && reading.has_work() {
         notes.push(
-            "The load tells no number of requests, so the CPU time is that of its whole time; --work REGEX reads it."
+            "The load prints no number of requests, so the CPU time is that of its whole time; --work REGEX reads it."
                 .to_owned(),
         );
     }
@@ -185,7 +185,7 @@ pub(crate) fn last_words(outputs: [String; 2]) -> String {
     let lines: Vec<&str> =
         spoken.map(|text| text.lines().map(str::trim).filter(|l| !l.is_empty()).collect()).unwrap_or_default();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" / ");
-    if last.is_empty() { "it said nothing".to_owned() } else { format!("its last words: {last:?}") }
+    if last.is_empty() { "it printed nothing".to_owned() } else { format!("its last words: {last:?}") }
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_does_not_reach_the_server_is_told() {
+    fn a_load_that_does_not_reach_the_server_is_reported() {
         let of = |cpu: f64| {
             let mut sample = Sample::from([(CPU.to_owned(), cpu), (WALL.to_owned(), 2e-5)]);
             let output = "requests: 4 total, 4 started, 4 done, 4 succeeded, 0 failed, 0 errored, 0 timeout";
@@ -217,6 +217,9 @@ mod tests {
     fn last_words_are_the_errors_or_else_the_output() {
         let words = |err: &str, out: &str| last_words([err.to_owned(), out.to_owned()]);
         assert_eq!(words("a\nb\n\nc\nd\n", "x"), "its last words: \"b / c / d\"");
-        assert_eq!((words("\n", "x\n").as_str(), words("", "").as_str()), ("its last words: \"x\"", "it said nothing"));
+        assert_eq!(
+            (words("\n", "x\n").as_str(), words("", "").as_str()),
+            ("its last words: \"x\"", "it printed nothing")
+        );
     }
 }

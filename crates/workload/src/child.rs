@@ -1,6 +1,7 @@
 //! Steps of the forked child until `exec`: only calls that are safe between `fork` and `exec` of a process with
 //! threads, and no allocation.
 
+use crate::ProcessGroup;
 use crate::memory::RawPolicy;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::fd::RawFd;
@@ -95,11 +96,13 @@ pub(crate) struct Descriptors<'a> {
 }
 
 /// Runs in the child; all signals are blocked on entry, `mask` is what the command gets.
-pub(crate) fn run(plan: &Plan, d: &Descriptors<'_>, own_group: bool, mask: &libc::sigset_t) -> ! {
+pub(crate) fn run(plan: &Plan, d: &Descriptors<'_>, group: ProcessGroup, mask: &libc::sigset_t) -> ! {
     // SAFETY: plain system calls on memory prepared before the fork; no allocation, no locks.
     unsafe {
-        if own_group {
-            libc::setpgid(0, 0);
+        match group {
+            ProcessGroup::Own => _ = libc::setpgid(0, 0),
+            ProcessGroup::Session => _ = libc::setsid(),
+            ProcessGroup::Launcher => {}
         }
         reset_signals();
         libc::close(d.release_writer);

@@ -46,9 +46,9 @@ impl Forks {
         let _ = poll(&mut waiting, Some(&limit));
         drop(waiting);
         // Each CPU has its own ring.
-        let mut told: Vec<(u64, i32)> = self.rings.iter_mut().flat_map(Ring::read).collect();
-        told.sort_unstable();
-        told.into_iter().map(|(_, task)| task).collect()
+        let mut forked: Vec<(u64, i32)> = self.rings.iter_mut().flat_map(Ring::read).collect();
+        forked.sort_unstable();
+        forked.into_iter().map(|(_, task)| task).collect()
     }
 }
 
@@ -137,10 +137,10 @@ mod tests {
     use crate::Workload;
 
     #[test]
-    fn every_fork_of_a_command_is_told() {
+    fn every_fork_of_a_command_is_reported() {
         let suspended = Workload::new(["sh", "-c", "(:) & (:) & wait; sh -c '(:); :'"]).launch_suspended().unwrap();
         let Ok(mut forks) = Forks::of(&suspended) else {
-            eprintln!("skipped: this kernel tells ordinary users nothing of forks");
+            eprintln!("skipped: this kernel reports no forks to ordinary users");
             return;
         };
         let pid = suspended.pid();

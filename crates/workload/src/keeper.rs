@@ -5,7 +5,7 @@
 //! the keeper's child (`PR_SET_CHILD_SUBREAPER`), so the keeper can always end all of them, and does when the launcher
 //! requests that or is no longer there.
 
-use crate::Error;
+use crate::{Error, ProcessGroup};
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -37,8 +37,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Forks a keeper, which forks the command; `command` is what the command's process does, and never returns.
-    /// `group`: the command leads a process group. The caller has blocked all signals.
-    pub(crate) fn fork(group: bool, command: impl FnOnce()) -> Result<(Self, libc::pid_t), Error> {
+    /// The caller has blocked all signals.
+    pub(crate) fn fork(group: ProcessGroup, command: impl FnOnce()) -> Result<(Self, libc::pid_t), Error> {
         let pipe =
             || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| Error::system("make a pipe", e));
         let ((orders_in, orders), (reports, reports_in)) = (pipe()?, pipe()?);
@@ -51,8 +51,8 @@ impl Keeper {
         drop(reports_in);
         let mut keeper = Keeper { pid, orders: Some(orders), reports: reports.into() };
         let mut number = [0; 4];
-        let told = keeper.reports.read_exact(&mut number);
-        told.map_err(|e| Error::system("fork the command", e))?;
+        let reported = keeper.reports.read_exact(&mut number);
+        reported.map_err(|e| Error::system("fork the command", e))?;
         Ok((keeper, libc::pid_t::from_ne_bytes(number)))
     }
 
@@ -93,7 +93,7 @@ impl Drop for Keeper {
 }
 
 /// Runs the keeper's process: no allocation, no locks.
-fn keep(orders: i32, reports: i32, group: bool, command: impl FnOnce()) -> ! {
+fn keep(orders: i32, reports: i32, group: ProcessGroup, command: impl FnOnce()) -> ! {
     // SAFETY: plain system calls on memory of this process alone.
     unsafe {
         libc::setpgid(0, 0);
@@ -109,11 +109,11 @@ fn keep(orders: i32, reports: i32, group: bool, command: impl FnOnce()) -> ! {
         }
         // A launcher that ignores its children's ends must not make the kernel reap the keeper's.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        if group {
+        if group == ProcessGroup::Own {
             libc::setpgid(main, main);
         }
         close_all_but(orders, reports);
-        let mut children = Children { main, group, reports, ends: sigchld() };
+        let mut children = Children { main, group: group != ProcessGroup::Launcher, reports, ends: sigchld() };
         write_all(reports, &main.to_ne_bytes());
         children.look_after(orders);
         children.clear();

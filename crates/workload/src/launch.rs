@@ -36,14 +36,13 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
         failure: failure_writer.as_raw_fd(),
         kept: &kept,
     };
-    let own_group = workload.group == ProcessGroup::Own;
 
     // Blocked signals keep the launcher's handlers from running in the children.
     let blocked = BlockedSignals::new();
-    let child = || child::run(&plan, &descriptors, own_group, &blocked.before);
+    let child = || child::run(&plan, &descriptors, workload.group, &blocked.before);
     let process = match workload.whole_tree {
-        true => kept_child(own_group, child)?,
-        false => own_child(own_group, child)?,
+        true => kept_child(workload.group, child)?,
+        false => own_child(workload.group, child)?,
     };
     let guardian = process.guardian(&workload.restore_if_killed)?;
     drop(blocked);
@@ -56,7 +55,7 @@ pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
     })
 }
 
-fn own_child(own_group: bool, child: impl FnOnce()) -> Result<Process, Error> {
+fn own_child(group: ProcessGroup, child: impl FnOnce()) -> Result<Process, Error> {
     // SAFETY: the child calls only async-signal-safe functions and never returns.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(Error::last_os("fork")),
@@ -67,16 +66,16 @@ fn own_child(own_group: bool, child: impl FnOnce()) -> Result<Process, Error> {
         }
         pid => pid,
     };
-    if own_group {
+    if group == ProcessGroup::Own {
         // SAFETY: both sides set the group, so it is set whoever runs first.
         unsafe { libc::setpgid(pid, pid) };
     }
-    Process::new(pid, own_group, None)
+    Process::new(pid, group != ProcessGroup::Launcher, None)
 }
 
-fn kept_child(own_group: bool, child: impl FnOnce()) -> Result<Process, Error> {
-    let (keeper, pid) = Keeper::fork(own_group, child)?;
-    Process::new(pid, own_group, Some(keeper))
+fn kept_child(group: ProcessGroup, child: impl FnOnce()) -> Result<Process, Error> {
+    let (keeper, pid) = Keeper::fork(group, child)?;
+    Process::new(pid, group != ProcessGroup::Launcher, Some(keeper))
 }
 
 impl Suspended {

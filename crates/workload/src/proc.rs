@@ -79,9 +79,9 @@ pub(crate) fn began(process: i32, task: i32) -> Option<u64> {
     /// add up all of its threads.
     const BEGAN: usize = 19;
     let mut buffer = [0; PAGE];
-    let said = read(&Path::of(&[b"/proc/", b"/task/", b"/stat"], &[process, task]), &mut buffer);
-    let behind_name = said.iter().rposition(|byte| *byte == b')')? + 1;
-    let word = said.get(behind_name..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(BEGAN)?;
+    let stat = read(&Path::of(&[b"/proc/", b"/task/", b"/stat"], &[process, task]), &mut buffer);
+    let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let word = stat.get(behind_name..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(BEGAN)?;
     let digit = |value: u64, byte: &u8| value.checked_mul(10)?.checked_add(u64::from(byte.checked_sub(b'0')?));
     word.iter().try_fold(0, digit)
 }

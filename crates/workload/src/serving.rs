@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Interval of the checks whether a server answers.
-const ASK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// A server that can take datagrams for so long, and does not listen for connections, answers.
 const DATAGRAMS_ALONE: Duration = Duration::from_millis(300);
 /// Time that a load, and a server that is no longer needed, may take to end after the request.
@@ -60,7 +60,7 @@ fn in_seconds(time: Duration) -> String {
 
 /// Returns a likely cause where a server ended well that should have stayed.
 fn hint(status: Status) -> &'static str {
-    if status.success() { "; a server that puts itself in the background must be told to stay in front" } else { "" }
+    if status.success() { "; a server that puts itself in the background must be run in the foreground" } else { "" }
 }
 
 /// How to put a server under a load.
@@ -154,7 +154,7 @@ impl Serving {
             if begun.elapsed() >= load.ready_within {
                 return Err(ServingError::NotReady { ready: load.ready.clone(), within: load.ready_within });
             }
-            std::thread::sleep(ASK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 

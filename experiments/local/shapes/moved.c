@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A thread that reads and writes a table of its own, which its parent moves from node to node, as a scheduler might. With
- * --stay the parent puts the thread where it is. The thread asks for no CPU itself. */
+ * --stay the parent puts the thread where it is. The thread chooses no CPU itself. */
 #include "subject.h"
 #include <stdatomic.h>
 #include <sys/syscall.h>

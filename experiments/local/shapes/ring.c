@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A ring of entries between a writer and a reader on another node, handed over entry by entry, over and over: whatever
- * node the ring lies on, it is the other one's for one of the two. With --near both run on one node. With --small the
+ * A ring of entries between a writer and a reader on another node, handed over entry by entry, over and over: on either
+ * node, it is remote to one of the two. With --near both run on one node. With --small the
  * ring fits the writer's cache. */
 #include "subject.h"
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  *
  * A search tree of three levels in a pool of pages: inner pages have eight children, leaves have a head with one-byte
  * fingerprints and sixteen entries. A page uses only its first five lines, and random look-ups go through all pages, so
- * five sets of the first level carry the whole tree. Each value found says which key is wanted next. The twin's pages
+ * five sets of the first level carry the whole tree. Each value found determines the next key. The twin's pages
  * lie five lines further apart. Natively that saves little: a look-up misses once to
  * three times, and does more than that.
  *

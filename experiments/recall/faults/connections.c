@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * An event loop whose connections are malloc blocks of 4,080 bytes. With what the allocator adds they lie exactly 4 KiB
+ * An event loop with malloc blocks of 4,080 bytes as connections. With what the allocator adds they lie exactly 4 KiB
  * apart, so the hot fields at the head of each lie in one set of the first level, or in two where a head crosses the
  * end of a line. Events come in random order. The twin's connections are a line longer.
  *

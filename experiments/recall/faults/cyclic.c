@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A parallel loop whose threads take the elements of one array in turn: thread 0 the first, thread 1 the second, and so
+ * A parallel loop in which threads take the elements of one array in turn: thread 0 the first, thread 1 the second, and so
  * round. Each thread writes elements of its own, but every line of the array belongs to all of them. The twin's threads
  * take one run of elements each.
  *

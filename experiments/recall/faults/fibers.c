@@ -2,7 +2,7 @@
  *
  * Fibers with stacks from malloc, woken in turn. The stacks are above the mmap threshold, so they all end at the same
  * offset of a page, and the frames that a woken fiber uses lie in the same few sets of the first level. Natively the
- * mispredicted jumps hide most of the misses: the twin, whose fibers begin at unlike depths, saves about a tenth.
+ * mispredicted jumps hide most of the misses: the twin, with fibers that begin at unlike depths, saves about a tenth.
  *
  * SIZE: thousands of times that a fiber is woken. SHAPE: number of fibers.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Two small malloc blocks on one line, one used by each of two threads. The twin asks for blocks with lines of
+ * Two small malloc blocks on one line, one used by each of two threads. The twin requests blocks with lines of
  * their own.
  *
  * SIZE: thousands of requests a thread.

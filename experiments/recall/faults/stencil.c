@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A wave equation of high order on a grid whose rows have 4 KiB: a new point reads as many rows above, below, before
- * and behind it as the radius says. With radius 4 these are 17 rows, with radius 6 they are 25, and all lie in one set
+ * A wave equation of high order on a grid with rows of 4 KiB: a new point reads as many rows above, below, before
+ * and behind it as the radius has. With radius 4 these are 17 rows, with radius 6 they are 25, and all lie in one set
  * of the first level. The twin's rows are a line longer, and its planes three lines more.
  *
  * SIZE: rows of points computed. SHAPE: the radius.

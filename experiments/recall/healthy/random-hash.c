@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Healthy: a hash table of 4 MiB with open addressing, filled and asked for random keys.
+ * Healthy: a hash table of 4 MiB with open addressing, filled and searched for random keys.
  * SIZE: thousands of look-ups. */
 #include "../planted.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Healthy: a binary search tree of small malloc blocks, asked for random keys. SIZE: thousands of look-ups. */
+ * Healthy: a binary search tree of small malloc blocks, searched for random keys. SIZE: thousands of look-ups. */
 #include "../planted.h"
 
 enum { KEYS = 30000 };

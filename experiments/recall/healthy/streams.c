@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Healthy: few arrays added up in lock-step, fewer than any first level has ways, whatever their addresses.
+ * Healthy: few arrays added up in lock-step, fewer than any first level has ways, at any addresses.
  * SIZE: millions of elements. SHAPE: number of arrays, up to 6. */
 #include "../planted.h"
 

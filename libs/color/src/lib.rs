@@ -91,7 +91,7 @@ impl Coloring {
 /// Returns how many colors `nearmiss apply color` requests: the environment variable `NEARMISS_COLOR`, rounded down to
 /// a power of two; 1 where it is not set, which is no coloring.
 #[cfg(feature = "std")]
-pub fn colors_asked() -> usize {
-    let asked = std::env::var("NEARMISS_COLOR").ok().and_then(|text| text.trim().parse::<usize>().ok());
-    asked.filter(|n| (1..=1024).contains(n)).map_or(1, |n| 1 << n.ilog2())
+pub fn requested_colors() -> usize {
+    let requested = std::env::var("NEARMISS_COLOR").ok().and_then(|text| text.trim().parse::<usize>().ok());
+    requested.filter(|n| (1..=1024).contains(n)).map_or(1, |n| 1 << n.ilog2())
 }

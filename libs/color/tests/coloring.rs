@@ -39,7 +39,7 @@ fn neighbours_take_the_colors_in_turn() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn impossible_shapes_are_refused() {
     assert_eq!(Coloring::new(8000, 64, 32), None);
     assert_eq!(Coloring::new(8192, 60, 32), None);
     assert_eq!(Coloring::new(8192, 64, 33), None);
@@ -49,7 +49,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn the_header_says_the_same_in_c_and_in_cpp() {
+fn the_header_computes_the_same_in_c_and_in_cpp() {
     let mut cases = vec![(8192, 64, 32, 16, 0x7fff_1234_5678)];
     for piece in [4096usize, 8192, 1 << 20] {
         for colors in [1usize, 2, 16, 32] {
@@ -59,7 +59,7 @@ fn the_header_says_the_same_in_c_and_in_cpp() {
         }
     }
     let mut input = String::new();
-    let mut expected = "asked 16\n".to_owned();
+    let mut expected = "requested 16\n".to_owned();
     for (piece, line, colors, bit, address) in cases {
         let c = Coloring::from_bit(piece, line, colors, bit).unwrap();
         writeln!(input, "{piece} {line} {colors} {bit} {address}").unwrap();

@@ -5,7 +5,7 @@
 int main(void)
 {
 	unsigned long piece, line, colors, bit, address;
-	printf("asked %lu\n", (unsigned long)nearmiss_colors_asked());
+	printf("requested %lu\n", (unsigned long)nearmiss_colors_asked());
 	while (scanf("%lu %lu %lu %lu %lu", &piece, &line, &colors, &bit, &address) == 5) {
 		struct nearmiss_coloring coloring = nearmiss_coloring_from(piece, line, colors, (unsigned)bit);
 		printf("%lu %lu %lu\n", (unsigned long)nearmiss_color(&coloring, (void *)address),

@@ -56,7 +56,7 @@ impl Pacer {
     /// Sleeps if that pays. Returns what is left of the timeout; a signal ends the sleep.
     pub fn before_wait(&mut self, wait: Wait) -> Option<Duration> {
         let now_ns = clock_ns(ClockId::Monotonic);
-        self.rules.asked(now_ns);
+        self.rules.polled(now_ns);
         let call = Call {
             now_ns,
             timeout_ns: wait.timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),

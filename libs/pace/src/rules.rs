@@ -109,7 +109,7 @@ impl Thread {
 
     /// Records that the program polls for events. Before [`Thread::decide`]. A longer busy time counts at once, and
     /// fades by a part in sixteen a call.
-    pub fn asked(&mut self, now_ns: u64) {
+    pub fn polled(&mut self, now_ns: u64) {
         if self.returned_ns > 0 {
             let faded = self.busy_ns - self.busy_ns / 16;
             self.busy_ns = max(faded, now_ns.saturating_sub(self.returned_ns));
@@ -243,7 +243,7 @@ mod tests {
             match words.as_slice() {
                 ["interval", interval] => thread = Thread::new(Aim::Interval(nanos(interval))),
                 ["budget", budget] => thread = Thread::new(Aim::Budget(nanos(budget))),
-                ["asked", now] => thread.asked(count(now)),
+                ["polls", now] => thread.polled(count(now)),
                 ["cpu", cpu] => {
                     clock = count(cpu);
                     thread.next_phase(clock);

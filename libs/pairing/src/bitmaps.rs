@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_table_has_no_bit() {
+    fn tasks_beyond_the_table_have_no_bit() {
         let mut bitmaps = Bitmaps::default();
         bitmaps.set(1, 64, Affinity::High);
         assert_eq!(bitmaps, Bitmaps::default());

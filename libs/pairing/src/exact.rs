@@ -20,11 +20,11 @@ pub fn exact(costs: &Costs, sizes: &[usize]) -> Vec<Vec<usize>> {
             continue;
         }
         let rest_is_equal = order[at..].iter().all(|&other| sizes[other] == size);
-        let from: Vec<usize> = (0..=all).filter(|done| of_size(*done, taken) && best[*done].is_finite()).collect();
+        let from: Vec<usize> = (0..=all).filter(|done| has_size(*done, taken) && best[*done].is_finite()).collect();
         for done in from {
             let free = all & !done;
             let first = if rest_is_equal { free & free.wrapping_neg() } else { 0 };
-            for group in subsets(free & !first).map(|subset| subset | first).filter(|group| of_size(*group, size)) {
+            for group in subsets(free & !first).map(|subset| subset | first).filter(|group| has_size(*group, size)) {
                 let whole = best[done] + cost[group];
                 if whole < best[done | group] {
                     best[done | group] = whole;
@@ -44,7 +44,7 @@ fn by_size(sizes: &[usize]) -> Vec<usize> {
     order
 }
 
-fn of_size(subset: usize, size: usize) -> bool {
+fn has_size(subset: usize, size: usize) -> bool {
     subset.count_ones() as usize == size
 }
 

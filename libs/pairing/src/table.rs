@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_too_seldom_or_spreads_too_far_is_unknown() {
+    fn pairs_seen_too_seldom_or_spread_too_far_are_unknown() {
         let judged = |samples: &[f64]| seen(samples).judge(0, 1, 1.2, 0.9);
         assert_eq!(judged(&[]).affinity, Affinity::Unknown);
         assert_eq!(judged(&[0.9, 0.9]), Judged { affinity: Affinity::Unknown, confidence: 0.5 });
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn unseen_pairs_cost_the_mean_and_weights_tell_who_matters() {
+    fn unseen_pairs_cost_the_mean_and_weights_decide_who_matters() {
         let mut table = PairTable::new(3);
         table.add(0, 1, 2.0);
         table.add(1, 0, 1.0);

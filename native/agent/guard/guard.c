@@ -48,7 +48,7 @@ struct program {
     pid_t pid;
 };
 
-static void tell(const char *text, const char *detail)
+static void report(const char *text, const char *detail)
 {
     dprintf(report_fd, "%s%s\n", text, detail);
 }
@@ -253,7 +253,7 @@ static void describe(const char *who, int status)
     char text[64];
     snprintf(text, sizeof(text), " %s %d", WIFSIGNALED(status) ? "signal" : "exit",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    tell(who, text);
+    report(who, text);
 }
 
 /* Ends when QEMU does. The file server ends by itself when QEMU closes the connection, so its end

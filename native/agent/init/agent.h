@@ -72,7 +72,7 @@ enum frame { FRAME_TEXT = 1, FRAME_KALLSYMS = 2, FRAME_BTF = 3, FRAME_TAR = 4 };
 void control_open(void);
 int control_descriptor(void);
 void control_send(enum frame kind, const void *payload, size_t length);
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Reports to the host what went wrong and never returns: without the host's order nothing can be done. */
 void die(const char *what, const char *which) __attribute__((noreturn));
 /* The next order, NUL-ended and valid until the next call, or NULL when none is complete. */
@@ -108,7 +108,7 @@ void start_ahead(const struct config *config);
 
 /* facts.c: what the consumer needs to read this guest's memory. */
 void facts_perf_rings_open(void);
-void facts_perf_rings_tell(void);
+void facts_perf_rings_report(void);
 void facts_send_file(enum frame kind, const char *path);
 bool facts_settle(uint64_t *waited_ms); /* waits until the guest is quiet; false: it was not */
 void facts_wait_quiet(void);
@@ -141,7 +141,7 @@ pid_t command_start(const struct config *config, int *exec_error);
 
 /* waits.c */
 /* Reports what the command's processes wait on: lines, then `waits end`. */
-void waits_tell(void);
+void waits_report(void);
 
 /* keep.c */
 void keep_send(int directory);

@@ -175,7 +175,7 @@ pid_t command_start(const struct config *config, int *exec_error)
     close(report[1]);
     close(go[0]);
     relay_started();
-    say("begin pid=%d", (int)child);
+    report_line("begin pid=%d", (int)child);
     write_all(go[1], "", 1);
     close(go[1]);
     *exec_error = report[0];

@@ -98,7 +98,7 @@ void control_send(enum frame kind, const void *payload, size_t length)
     write_all(control, payload, length);
 }
 
-void say(const char *format, ...)
+void report_line(const char *format, ...)
 {
     char text[16384];
     va_list arguments;
@@ -113,7 +113,7 @@ void die(const char *what, const char *which)
 {
     int error = errno;
     if (control >= 0)
-        say("error errno=%d what=%s %s: %s", error, what, which, strerror(error));
+        report_line("error errno=%d what=%s %s: %s", error, what, which, strerror(error));
     else
         dprintf(2, "nearmiss agent: %s %s: %s\n", what, which, strerror(error));
     for (;;)

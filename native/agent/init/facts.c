@@ -67,10 +67,10 @@ void facts_perf_rings_open(void)
         perf_ring(cpu);
 }
 
-void facts_perf_rings_tell(void)
+void facts_perf_rings_report(void)
 {
     for (int cpu = 0; cpu < rings.count; cpu++)
-        say("perf cpu=%d at=0x%llx pages=%lu", cpu, (unsigned long long)rings.at[cpu], 1 + RING_PAGES);
+        report_line("perf cpu=%d at=0x%llx pages=%lu", cpu, (unsigned long long)rings.at[cpu], 1 + RING_PAGES);
 }
 
 void facts_send_file(enum frame kind, const char *path)
@@ -139,7 +139,7 @@ void facts_wait_quiet(void)
 {
     uint64_t waited_ms;
     bool settled = facts_settle(&waited_ms);
-    say("quiet ms=%llu settled=%d", (unsigned long long)waited_ms, settled);
+    report_line("quiet ms=%llu settled=%d", (unsigned long long)waited_ms, settled);
 }
 
 long facts_oom_kills(void)
@@ -176,5 +176,5 @@ void facts_kernel_line(const char *needle)
     }
     close(log);
     if (*last)
-        say("kernel %s", last);
+        report_line("kernel %s", last);
 }

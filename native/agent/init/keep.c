@@ -161,9 +161,9 @@ static void send_one(int directory, const char *entry, const char *name)
         }
         send_directory(below, name);
     } else if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0)) {
-        say("deleted /%s", name);
+        report_line("deleted /%s", name);
     } else {
-        say("not-kept /%s", name);
+        report_line("not-kept /%s", name);
     }
 }
 

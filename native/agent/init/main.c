@@ -43,12 +43,12 @@ static void run(const struct config *config)
     pid_t child = command_start(config, &exec_error);
     int status = relay_until_exit(child, exec_error, &exec_errno);
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_END);
-    say("ended status=%d", status);
+    report_line("ended status=%d", status);
     relay_drain(&totals);
     if (exec_errno) {
         int stage = exec_errno >> 16;
         exec_errno &= 0xffff;
-        say("refused stage=%s errno=%d", stage == 1 ? "directory" : stage == 2 ? "user" : "exec",
+        report_line("refused stage=%s errno=%d", stage == 1 ? "directory" : stage == 2 ? "user" : "exec",
             exec_errno);
     }
     kills = facts_oom_kills() - kills;
@@ -63,7 +63,7 @@ static void run(const struct config *config)
             ;
         keep_send(root_upper());
     }
-    say("exit status=%d terminal=%llu output=%llu error=%llu oom=%ld full=%d", status,
+    report_line("exit status=%d terminal=%llu output=%llu error=%llu oom=%ld full=%d", status,
         (unsigned long long)totals.terminal, (unsigned long long)totals.output,
         (unsigned long long)totals.error, kills, overlay_full());
 }
@@ -97,13 +97,13 @@ int main(void)
     relay_prepare(&config);
     mlockall(MCL_CURRENT | MCL_FUTURE);
     facts_perf_rings_open();
-    facts_perf_rings_tell();
+    facts_perf_rings_report();
     if (config.send_symbols) {
         facts_send_file(FRAME_KALLSYMS, "/proc/kallsyms");
         facts_send_file(FRAME_BTF, "/sys/kernel/btf/vmlinux");
     }
     facts_wait_quiet();
-    say("ready");
+    report_line("ready");
     wait_for_go();
     if (config.warm >= WARM_FILES)
         warm_files(&config);

@@ -215,7 +215,7 @@ static void obey(const char *order)
     } else if (!strncmp(order, "window ", 7)) {
         relay_resize(order);
     } else if (!strcmp(order, "waits")) {
-        waits_tell();
+        waits_report();
     }
 }
 

@@ -70,9 +70,9 @@ void saved_wait(void)
     mlockall(MCL_CURRENT | MCL_FUTURE);
     facts_perf_rings_open();
     facts_settle(&waited_ms);
-    say("booted");
+    report_line("booted");
     for (const char *order; !goes_on(order = control_wait());)
         take_file(order);
     reseed();
-    say("restored");
+    report_line("restored");
 }

@@ -43,7 +43,7 @@ static void add_all_sockets(char *list, size_t size, const char *process)
 }
 
 /* Reports a task if it sleeps in a system call on sockets; returns whether it does. */
-static bool tell_task(const char *process, const char *task)
+static bool report_task(const char *process, const char *task)
 {
     char path[600], name[32] = "", sockets[256] = "", descriptor[24];
     long call = -1;
@@ -77,47 +77,47 @@ static bool tell_task(const char *process, const char *task)
             name[strcspn(name, "\n")] = 0;
         fclose(file);
     }
-    say("waits task process=%s call=%ld sockets=%s name=%s", process, call, sockets, name);
+    report_line("waits task process=%s call=%ld sockets=%s name=%s", process, call, sockets, name);
     return true;
 }
 
-static int tell_tasks(const char *process, int left)
+static int report_tasks(const char *process, int left)
 {
     char path[300];
     snprintf(path, sizeof(path), "/proc/%s/task", process);
     DIR *tasks = opendir(path);
     for (struct dirent *task; tasks && left && (task = readdir(tasks));)
-        left -= isdigit((unsigned char)task->d_name[0]) && tell_task(process, task->d_name);
+        left -= isdigit((unsigned char)task->d_name[0]) && report_task(process, task->d_name);
     if (tasks)
         closedir(tasks);
     return left;
 }
 
-static void tell_lines(const char *kind, const char *path)
+static void report_lines(const char *kind, const char *path)
 {
     char line[512];
     FILE *file = fopen(path, "re");
     for (int left = MOST_LINES; file && left && fgets(line, sizeof(line), file); left--) {
         line[strcspn(line, "\n")] = 0;
-        say("waits %s %s", kind, line);
+        report_line("waits %s %s", kind, line);
     }
     if (file)
         fclose(file);
 }
 
-void waits_tell(void)
+void waits_report(void)
 {
     DIR *processes = opendir("/proc");
     int left = MOST_TASKS;
     for (struct dirent *process; processes && left && (process = readdir(processes));)
         if (isdigit((unsigned char)process->d_name[0]) && atoi(process->d_name) != getpid())
-            left = tell_tasks(process->d_name, left);
+            left = report_tasks(process->d_name, left);
     if (processes)
         closedir(processes);
-    tell_lines("tcp", "/proc/net/tcp");
-    tell_lines("tcp", "/proc/net/tcp6");
-    tell_lines("udp", "/proc/net/udp");
-    tell_lines("unix", "/proc/net/unix");
-    tell_lines("counts", "/proc/net/snmp");
-    say("waits end");
+    report_lines("tcp", "/proc/net/tcp");
+    report_lines("tcp", "/proc/net/tcp6");
+    report_lines("udp", "/proc/net/udp");
+    report_lines("unix", "/proc/net/unix");
+    report_lines("counts", "/proc/net/snmp");
+    report_line("waits end");
 }

@@ -190,7 +190,7 @@ void warm_files(const struct config *config)
         _exit(0);
     }
     control_await(child, "enough files");
-    say("warmed files=%llu bytes=%llu whole=%d", (unsigned long long)progress->files,
+    report_line("warmed files=%llu bytes=%llu whole=%d", (unsigned long long)progress->files,
         (unsigned long long)progress->bytes, progress->whole);
     munmap(progress, sizeof(*progress));
 }

@@ -183,5 +183,5 @@ void warm_run(const struct config *config)
     close(report[0]);
     close(spool);
     rmdir(PLACE);
-    say("warm-run status=%d ended=%d failed=%s", result.status, result.ended, result.failed);
+    report_line("warm-run status=%d ended=%d failed=%s", result.status, result.ended, result.failed);
 }

@@ -4,7 +4,7 @@
  *
  *   port files      symbols and types of the kernel, then goes on
  *   port lines      lines without end, after an end that did not happen
- *   port unasked    files, which were not requested
+ *   port extra      files that were not requested
  *   port long       a message of 4 GiB
  *   port half       half a message, then the power goes off
  *   port output     a terabyte of output that never comes
@@ -102,7 +102,7 @@ int main(int count, char **arguments)
         frame(TEXT, "ended status=0");
         for (;;)
             frame(TEXT, "kernel Out of memory: Killed process 7 (forged)");
-    } else if (!strcmp(attack, "unasked")) {
+    } else if (!strcmp(attack, "extra")) {
         frame(TEXT, "ended status=0");
         frame(TAR, "forged");
         sleep(20);

@@ -30,7 +30,7 @@ static size_t line_bytes = 64;
 #define KEPT_BACK 64
 static __thread uint64_t kept[COUNTERS] __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_ends;
-static int tells_ends;
+static int reports_ends;
 
 static void hand_over(void *unused)
 {
@@ -49,7 +49,7 @@ static void forget_parents(void)
 
 static void note(size_t added_bytes)
 {
-	if (kept[MOVED] == 0 && tells_ends)
+	if (kept[MOVED] == 0 && reports_ends)
 		pthread_setspecific(thread_ends, kept);
 	kept[ADDED_BYTES] += added_bytes;
 	if (++kept[MOVED] == KEPT_BACK)
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void begin(void)
 		count(MALLOC_ELSEWHERE, 1);
 		return;
 	}
-	tells_ends = pthread_key_create(&thread_ends, hand_over) == 0;
+	reports_ends = pthread_key_create(&thread_ends, hand_over) == 0;
 	pthread_atfork(NULL, NULL, forget_parents);
 	uint64_t line = parameter(list, "line", 10), least = parameter(list, "least", 10), most = parameter(list, "most", 10);
 	if (line >= 16 && line <= 4096 && !(line & (line - 1)) && least >= 1 && least <= most && most <= 1 << 20) {

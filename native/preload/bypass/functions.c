@@ -46,17 +46,17 @@ static int read_names(const char *file, size_t bytes, struct names *names)
 	return 0;
 }
 
-static void tell_functions(const struct names *names, void (*tell)(void *, const char *, uint64_t, uint64_t), void *given)
+static void visit_functions(const struct names *names, void (*visit)(void *, const char *, uint64_t, uint64_t), void *given)
 {
 	for (size_t s = 0; s < names->count; s++) {
 		const ElfW(Sym) *symbol = &names->symbols[s];
 		if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
 		    symbol->st_name < names->string_bytes)
-			tell(given, names->strings + symbol->st_name, symbol->st_value, symbol->st_size);
+			visit(given, names->strings + symbol->st_name, symbol->st_value, symbol->st_size);
 	}
 }
 
-void each_function(const char *path, void (*tell)(void *, const char *name, uint64_t linked, uint64_t bytes), void *given)
+void each_function(const char *path, void (*visit)(void *, const char *name, uint64_t linked, uint64_t bytes), void *given)
 {
 	struct stat about;
 	struct names names;
@@ -67,7 +67,7 @@ void each_function(const char *path, void (*tell)(void *, const char *name, uint
 		char *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 		if (bytes != MAP_FAILED) {
 			if (read_names(bytes, (size_t)about.st_size, &names))
-				tell_functions(&names, tell, given);
+				visit_functions(&names, visit, given);
 			munmap(bytes, (size_t)about.st_size);
 		}
 	}

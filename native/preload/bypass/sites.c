@@ -91,7 +91,7 @@ static void note_caller(unsigned site, uintptr_t caller)
 	char name[NEARMISS_NOTE_WORDS * 8];
 	if (noted[site] < MOST_CALLERS) {
 		noted[site]++;
-		tell_nearmiss(site, caller && name_place(caller, name, sizeof name) ? name : "?");
+		report_note(site, caller && name_place(caller, name, sizeof name) ? name : "?");
 	}
 }
 

@@ -26,7 +26,7 @@ struct stores {
 	void (*fill)(char *to, int byte, size_t lines);
 };
 
-static inline void ask_ahead(const char *from)
+static inline void prefetch_ahead(const char *from)
 {
 	/* It may prefetch beyond the source's end; a prefetch never faults. */
 	__builtin_prefetch(from + AHEAD_BYTES, 0, 0);
@@ -40,7 +40,7 @@ static inline void ask_ahead(const char *from)
 		enum { A_TURN = TURN_BYTES / sizeof(vector) };                                                   \
 		for (; lines >= 2; lines -= 2, to += TURN_BYTES, from += TURN_BYTES) {                           \
 			vector held[A_TURN];                                                                     \
-			ask_ahead(from);                                                                         \
+			prefetch_ahead(from);                                                                         \
 			for (unsigned i = 0; i < A_TURN; i++)                                                    \
 				held[i] = load((const void *)(from + i * sizeof(vector)));                       \
 			for (unsigned i = 0; i < A_TURN; i++)                                                    \

@@ -24,7 +24,7 @@
 
 static struct stream streams[DESCRIPTORS];
 /* Descriptors from it on had no request: a look at each would make a page of memory. */
-static int asked;
+static int used_end;
 static const char *only_names;
 static enum eyes given_eyes;
 /* A child of vfork shares our memory, but not our descriptors. */
@@ -53,10 +53,10 @@ static struct stream *of(int fd)
 	return owner && (unsigned)fd < DESCRIPTORS ? &streams[fd] : NULL;
 }
 
-static void note_asked(int fd)
+static void note_used(int fd)
 {
-	int most = __atomic_load_n(&asked, __ATOMIC_RELAXED);
-	while (most <= fd && !__atomic_compare_exchange_n(&asked, &most, fd + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	int most = __atomic_load_n(&used_end, __ATOMIC_RELAXED);
+	while (most <= fd && !__atomic_compare_exchange_n(&used_end, &most, fd + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
@@ -117,7 +117,7 @@ static enum kind kind_of(int fd, struct stream *stream, const struct stat *about
 static void classify(int fd, struct stream *stream)
 {
 	struct stat about;
-	note_asked(fd);
+	note_used(fd);
 	if (fstat(fd, &about) == 0)
 		__atomic_store_n(&stream->kind, kind_of(fd, stream, &about), __ATOMIC_RELEASE);
 }
@@ -291,7 +291,7 @@ void leave(int fd)
 
 void leave_range(unsigned first, unsigned last)
 {
-	for (unsigned fd = first; fd <= last && fd < (unsigned)asked; fd++)
+	for (unsigned fd = first; fd <= last && fd < (unsigned)used_end; fd++)
 		leave((int)fd);
 }
 
@@ -304,9 +304,9 @@ void forget_parents(void)
 {
 	owner = getpid();
 	forget_deferred();
-	for (int fd = 0; fd < asked; fd++) {
+	for (int fd = 0; fd < used_end; fd++) {
 		streams[fd].busy = 0;
 		streams[fd].kind = KIND_UNKNOWN;
 	}
-	asked = 0;
+	used_end = 0;
 }

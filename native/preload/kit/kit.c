@@ -35,7 +35,7 @@ static void write_note(struct nearmiss_note *note, unsigned about, const char *t
 	__atomic_store_n(&note->about, about + 1ull, __ATOMIC_RELEASE);
 }
 
-void tell_nearmiss(unsigned about, const char *text)
+void report_note(unsigned about, const char *text)
 {
 	struct nearmiss_part *own = own_part();
 	size_t length = strlen(text);

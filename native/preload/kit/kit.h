@@ -29,6 +29,6 @@ static inline void count(unsigned counter, uint64_t n)
 }
 
 /* Reports something to nearmiss, once: only so many notes have a place, and a text of over 119 bytes has none. */
-void tell_nearmiss(unsigned about, const char *text);
+void report_note(unsigned about, const char *text);
 
 #endif

@@ -7,62 +7,62 @@
 #include <errno.h>
 
 /* A call without descriptors is a sleep of the program's own. */
-static int passes(uint64_t asked)
+static int passes(uint64_t descriptors)
 {
 	need_real();
-	return !is_paced() || asked == 0;
+	return !is_paced() || descriptors == 0;
 }
 
-EXPORT int poll(struct pollfd *asked, nfds_t count, int timeout)
+EXPORT int poll(struct pollfd *polled, nfds_t count, int timeout)
 {
 	if (passes(count))
-		return real.poll(asked, count, timeout);
+		return real.poll(polled, count, timeout);
 	struct call call = { .timeout_ns = of_milliseconds(timeout), .most_events = count };
 	struct timespec left;
 	int events = -1;
 	if (nap(&call) == 0) {
-		events = call.slept ? real.ppoll(asked, count, left_of(&call, &left), NULL) : real.poll(asked, count, timeout);
-		note_polled(own_last(), asked, count, events);
+		events = call.slept ? real.ppoll(polled, count, left_of(&call, &left), NULL) : real.poll(polled, count, timeout);
+		note_polled(own_last(), polled, count, events);
 	}
 	returned(&call, events);
 	return events;
 }
 
-EXPORT int ppoll(struct pollfd *asked, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+EXPORT int ppoll(struct pollfd *polled, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
 	if (passes(count))
-		return real.ppoll(asked, count, timeout, mask);
+		return real.ppoll(polled, count, timeout, mask);
 	struct call call = { .timeout_ns = of_spec(timeout), .most_events = count, .mask = mask };
 	struct timespec left;
 	int events = -1;
 	if (nap(&call) == 0) {
-		events = real.ppoll(asked, count, call.slept ? left_of(&call, &left) : timeout, mask);
-		note_polled(own_last(), asked, count, events);
+		events = real.ppoll(polled, count, call.slept ? left_of(&call, &left) : timeout, mask);
+		note_polled(own_last(), polled, count, events);
 	}
 	returned(&call, events);
 	return events;
 }
 
 /* The compiler calls this where the array's size is known. The C library's own ends the program if it is too small. */
-EXPORT int __poll_chk(struct pollfd *asked, nfds_t count, int timeout, size_t bytes)
+EXPORT int __poll_chk(struct pollfd *polled, nfds_t count, int timeout, size_t bytes)
 {
 	need_real();
-	return bytes / sizeof *asked < count ? real.poll_chk(asked, count, timeout, bytes) : poll(asked, count, timeout);
+	return bytes / sizeof *polled < count ? real.poll_chk(polled, count, timeout, bytes) : poll(polled, count, timeout);
 }
 
-EXPORT int __ppoll_chk(struct pollfd *asked, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
+EXPORT int __ppoll_chk(struct pollfd *polled, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
 {
 	need_real();
-	return bytes / sizeof *asked < count ? real.ppoll_chk(asked, count, timeout, mask, bytes)
-	                                     : ppoll(asked, count, timeout, mask);
+	return bytes / sizeof *polled < count ? real.ppoll_chk(polled, count, timeout, mask, bytes)
+	                                     : ppoll(polled, count, timeout, mask);
 }
 
 EXPORT int select(int count, fd_set *readable, fd_set *writable, fd_set *urgent, struct timeval *timeout)
 {
-	uint64_t asked = count_asked(count, readable, writable, urgent);
-	if (passes(asked))
+	uint64_t descriptors = count_descriptors(count, readable, writable, urgent);
+	if (passes(descriptors))
 		return real.select(count, readable, writable, urgent, timeout);
-	struct call call = { .timeout_ns = of_value(timeout), .most_events = asked };
+	struct call call = { .timeout_ns = of_value(timeout), .most_events = descriptors };
 	int events = -1, interrupted = nap(&call);
 	leave_in_value(&call, timeout);
 	if (!interrupted) {
@@ -76,10 +76,10 @@ EXPORT int select(int count, fd_set *readable, fd_set *writable, fd_set *urgent,
 EXPORT int pselect(int count, fd_set *readable, fd_set *writable, fd_set *urgent, const struct timespec *timeout,
                    const sigset_t *mask)
 {
-	uint64_t asked = count_asked(count, readable, writable, urgent);
-	if (passes(asked))
+	uint64_t descriptors = count_descriptors(count, readable, writable, urgent);
+	if (passes(descriptors))
 		return real.pselect(count, readable, writable, urgent, timeout, mask);
-	struct call call = { .timeout_ns = of_spec(timeout), .most_events = asked, .mask = mask };
+	struct call call = { .timeout_ns = of_spec(timeout), .most_events = descriptors, .mask = mask };
 	struct timespec left;
 	int events = -1;
 	if (nap(&call) == 0) {

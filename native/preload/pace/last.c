@@ -141,20 +141,20 @@ void note_epolled(struct last *last, int set, const struct epoll_event *returned
 	}
 }
 
-enum left_over ask_left_over(const struct last *last)
+enum left_over poll_left_over(const struct last *last)
 {
-	struct pollfd asked[MOST_LAST];
+	struct pollfd polled[MOST_LAST];
 	for (unsigned i = 0; i < last->count; i++) {
 		int descriptor = last->set < 0 ? last->descriptors[i] : descriptor_of(last->set, last->data[i]);
 		if (descriptor < 0)
 			return UNKNOWN;
-		asked[i] = (struct pollfd){ descriptor, POLLIN, 0 };
+		polled[i] = (struct pollfd){ descriptor, POLLIN, 0 };
 	}
 	int before = errno;
-	int events = last->count ? real.poll(asked, last->count, 0) : 0;
+	int events = last->count ? real.poll(polled, last->count, 0) : 0;
 	errno = before;
 	for (unsigned i = 0; events > 0 && i < last->count; i++) {
-		if (asked[i].revents & POLLIN)
+		if (polled[i].revents & POLLIN)
 			return LEFT;
 	}
 	return TAKEN;

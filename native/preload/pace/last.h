@@ -31,6 +31,6 @@ void note_epolled(struct last *last, int set, const struct epoll_event *returned
 void learn(int set, int operation, int descriptor, const struct epoll_event *event);
 
 /* Polls the last return's descriptors, without waiting. */
-enum left_over ask_left_over(const struct last *last);
+enum left_over poll_left_over(const struct last *last);
 
 #endif

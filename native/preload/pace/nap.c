@@ -20,11 +20,11 @@ struct own {
 	struct last last;
 	uint64_t kept[COUNTERS];
 	unsigned calls_kept;
-	int told_of; /* its end will be reported */
+	int registered; /* its end will be reported */
 };
 static __thread struct own own __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_ends;
-static int tells_ends;
+static int reports_ends;
 
 static void hand_over(void *unused)
 {
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void begin(void)
 	if (!list)
 		return;
 	announce(list, "pace");
-	tells_ends = pthread_key_create(&thread_ends, hand_over) == 0;
+	reports_ends = pthread_key_create(&thread_ends, hand_over) == 0;
 	pthread_atfork(NULL, NULL, forget_parents);
 	uint64_t interval = parameter(list, "interval", 10), budget = parameter(list, "budget", 10);
 	if (interval <= SECOND && budget <= SECOND)
@@ -83,9 +83,9 @@ static uint64_t clock_ns(clockid_t clock)
 
 static void note(unsigned counter)
 {
-	if (!own.told_of) {
-		own.told_of = 1;
-		if (tells_ends)
+	if (!own.registered) {
+		own.registered = 1;
+		if (reports_ends)
 			pthread_setspecific(thread_ends, &own);
 	}
 	own.kept[counter]++;
@@ -105,11 +105,11 @@ static int sleep_for(const struct call *call, uint64_t sleep_ns)
 int nap(struct call *call)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	pace_asked(&own.rules, now);
+	pace_polled(&own.rules, now);
 	struct pace_verdict verdict = pace_decide(&own.rules, aim, now, call->timeout_ns, call->most_events, 0);
 	unsigned why = verdict.why;
 	if (why == PACE_SLEEP) {
-		enum left_over left = ask_left_over(&own.last);
+		enum left_over left = poll_left_over(&own.last);
 		if (left == UNKNOWN)
 			why = NOT_KNOWN;
 		else if (left == LEFT)
@@ -197,19 +197,19 @@ void leave_in_value(const struct call *call, struct timeval *timeout)
 static uint64_t count_in(const void *set, int count)
 {
 	const unsigned char *bytes = set;
-	uint64_t asked = 0;
+	uint64_t total = 0;
 	for (int i = 0; i < count / 8; i++)
-		asked += (unsigned)__builtin_popcount(bytes[i]);
+		total += (unsigned)__builtin_popcount(bytes[i]);
 	if (count % 8)
-		asked += (unsigned)__builtin_popcount(bytes[count / 8] & ((1u << count % 8) - 1));
-	return asked;
+		total += (unsigned)__builtin_popcount(bytes[count / 8] & ((1u << count % 8) - 1));
+	return total;
 }
 
-uint64_t count_asked(int count, const fd_set *one, const fd_set *two, const fd_set *three)
+uint64_t count_descriptors(int count, const fd_set *one, const fd_set *two, const fd_set *three)
 {
 	const void *const sets[] = { one, two, three };
-	uint64_t asked = 0;
+	uint64_t total = 0;
 	for (int set = 0; set < 3 && count > 0; set++)
-		asked += sets[set] ? count_in(sets[set], count) : 0;
-	return asked;
+		total += sets[set] ? count_in(sets[set], count) : 0;
+	return total;
 }

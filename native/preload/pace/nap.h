@@ -50,6 +50,6 @@ void leave_in_spec(const struct call *call, struct timespec *timeout);
 void leave_in_value(const struct call *call, struct timeval *timeout);
 
 /* Descriptors in three sets of select. */
-uint64_t count_asked(int count, const fd_set *one, const fd_set *two, const fd_set *three);
+uint64_t count_descriptors(int count, const fd_set *one, const fd_set *two, const fd_set *three);
 
 #endif

@@ -27,9 +27,9 @@ static enum kind polls(struct call *call, const long *given, int64_t timeout_ns)
 static enum kind selects(struct call *call, const long *given, int64_t timeout_ns)
 {
 	const fd_set *const *sets = (const fd_set *const *)&given[1];
-	uint64_t asked = count_asked((int)given[0], sets[0], sets[1], sets[2]);
-	*call = (struct call){ .timeout_ns = timeout_ns, .most_events = asked, .mask_bytes = KERNEL_MASK_BYTES };
-	return asked ? SELECTS : OTHER;
+	uint64_t descriptors = count_descriptors((int)given[0], sets[0], sets[1], sets[2]);
+	*call = (struct call){ .timeout_ns = timeout_ns, .most_events = descriptors, .mask_bytes = KERNEL_MASK_BYTES };
+	return descriptors ? SELECTS : OTHER;
 }
 
 static enum kind epolls(struct call *call, const long *given, int64_t timeout_ns)

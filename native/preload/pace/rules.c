@@ -30,7 +30,7 @@ uint64_t pace_interval(const struct pace_thread *thread, struct pace_aim aim)
 }
 
 /* A longer time counts at once, and fades by a part in sixteen a call. */
-void pace_asked(struct pace_thread *thread, uint64_t now_ns)
+void pace_polled(struct pace_thread *thread, uint64_t now_ns)
 {
 	if (thread->returned_ns)
 		thread->busy_ns = most(thread->busy_ns - thread->busy_ns / 16, since(thread->returned_ns, now_ns));

@@ -82,7 +82,7 @@ struct pace_verdict {
 uint64_t pace_interval(const struct pace_thread *thread, struct pace_aim aim);
 
 /* Records that the program polls for events at `now_ns`. Before pace_decide. */
-void pace_asked(struct pace_thread *thread, uint64_t now_ns);
+void pace_polled(struct pace_thread *thread, uint64_t now_ns);
 
 /* Whether the thread may sleep, and for how long, before a call at `now_ns` that waits for `timeout_ns` at most
  * (PACE_FOR_EVER: without limit) and can return `most_events`. The sleep ends no later than the call's deadline.

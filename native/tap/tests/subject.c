@@ -22,7 +22,7 @@ static PAGE struct {
     volatile uint64_t other[8];  /* brings the page in */
     volatile uint64_t counted[8]; /* both increment it */
     volatile uint64_t read[8];   /* both read it, then one writes it */
-    volatile uint64_t told[8];   /* one writes some bytes, the other reads them */
+    volatile uint64_t passed[8]; /* one writes some bytes, the other reads them */
     volatile uint64_t own[2][8]; /* each its own */
 } lines;
 
@@ -74,8 +74,8 @@ static void *thread(void *argument)
     for (int i = 0; i < 1000; i++)
         lines.own[me][0]++;
     if (me == 0) {
-        lines.told[1] = 1;
-        *((volatile uint32_t *)&lines.told[3]) = 1;
+        lines.passed[1] = 1;
+        *((volatile uint32_t *)&lines.passed[3]) = 1;
     }
     pthread_barrier_wait(&barrier);
     if (me == 0)
@@ -84,7 +84,7 @@ static void *thread(void *argument)
     for (int i = 0; i < 1000; i++)
         (void)lines.read[0];
     if (me == 1)
-        (void)lines.told[1];
+        (void)lines.passed[1];
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < 200000; i++)
         lines.counted[me]++;
@@ -106,7 +106,7 @@ static void sharing(void)
             *(volatile char *)(pages + (i << 12)) = 1;
         printf("node%d %p\n", node, (void *)pages);
     }
-    printf("counted %p\nread %p\ntold %p\nown %p\n", (void *)lines.counted, (void *)lines.read, (void *)lines.told,
+    printf("counted %p\nread %p\npassed %p\nown %p\n", (void *)lines.counted, (void *)lines.read, (void *)lines.passed,
            (void *)lines.own);
 }
 

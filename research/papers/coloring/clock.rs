@@ -213,12 +213,12 @@ impl<L: Load> Simulation<L> {
                 self.cpus[cpu].at += cycles;
                 Ok(())
             }
-            Some(Stage::Wake(task)) => self.ask(cpu, self.queue.lock_of_wake(task)),
-            Some(Stage::Schedule(_)) => self.ask(cpu, self.queue.lock_of_cpu(cpu)),
+            Some(Stage::Wake(task)) => self.request_lock(cpu, self.queue.lock_of_wake(task)),
+            Some(Stage::Schedule(_)) => self.request_lock(cpu, self.queue.lock_of_cpu(cpu)),
         }
     }
 
-    fn ask(&mut self, cpu: usize, lock: usize) -> Result<(), PaperError> {
+    fn request_lock(&mut self, cpu: usize, lock: usize) -> Result<(), PaperError> {
         let scheduling = matches!(self.cpus[cpu].stages.front(), Some(Stage::Schedule(_)));
         self.cpus[cpu].since = self.cpus[cpu].at;
         if scheduling {
@@ -265,8 +265,8 @@ impl<L: Load> Simulation<L> {
             Some(Stage::Wake(task)) => {
                 let mut piece = self.queue.wake(task, cpu, &mut self.server)?;
                 let running: Vec<Option<usize>> = self.cpus.iter().map(|c| c.task).collect();
-                let (target, asked) = self.queue.preempts(task, cpu, &running, &mut self.server)?;
-                piece.add(asked);
+                let (target, cost) = self.queue.preempts(task, cpu, &running, &mut self.server)?;
+                piece.add(cost);
                 if let Some(target) = target.filter(|_| self.cpus.iter().all(|c| c.state != State::Idle)) {
                     self.cpus[target].preempted = true;
                 }

@@ -4,7 +4,7 @@ use super::clock::Counts;
 use super::figures::{SIZES, least_colors};
 use super::walk::{change, per_slice, rate, web};
 use super::{Kernel, grouped};
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Grid, GridRow, Shape, Table, Unit};
 use crate::text::figure;
 use crate::{PaperError, machine};
@@ -36,15 +36,16 @@ pub const PARTS: usize = (SIZES.len() - SMALLEST) * PROCESSES.len() * (1 + COLOR
 pub fn series(done: &(dyn Fn() + Sync)) -> Result<Vec<Series>, PaperError> {
     let kernels: Vec<Kernel> =
         std::iter::once(Kernel::Standard).chain(COLORS.iter().map(|c| Kernel::Colored(*c))).collect();
-    let mut questions = Vec::new();
+    let mut inputs = Vec::new();
     for (_, name) in &SIZES[SMALLEST..] {
         for processes in PROCESSES {
-            questions.extend(kernels.iter().map(|kernel| (*name, processes, *kernel)));
+            inputs.extend(kernels.iter().map(|kernel| (*name, processes, *kernel)));
         }
     }
-    let counts = answer(&questions, done, |(name, processes, kernel)| web(*processes, *kernel).run(&machine(name)?))?;
-    let asked = SIZES[SMALLEST..].iter().flat_map(|(kilobytes, _)| PROCESSES.map(|p| (*kilobytes, p)));
-    let series = asked.zip(counts.chunks(kernels.len())).map(|((kilobytes, processes), counts)| Series {
+    let counts =
+        simulate_all(&inputs, done, |(name, processes, kernel)| web(*processes, *kernel).run(&machine(name)?))?;
+    let cells = SIZES[SMALLEST..].iter().flat_map(|(kilobytes, _)| PROCESSES.map(|p| (*kilobytes, p)));
+    let series = cells.zip(counts.chunks(kernels.len())).map(|((kilobytes, processes), counts)| Series {
         kilobytes,
         processes,
         standard: counts[0],
@@ -97,7 +98,7 @@ pub fn table(series: &[Series]) -> Table {
         grid: Some(Grid {
             columns: COLORS.iter().map(|c| format!("{c} colors")).collect(),
             unit: Unit::ChangePercent,
-            mark: "| = from here on equation 2 (colors ≥ processes / (size / 8 KB)) says enough".to_owned(),
+            mark: "| = from here on equation 2 (colors ≥ processes / (size / 8 KB)) is satisfied".to_owned(),
             rows,
         }),
         shapes: shapes(series),
@@ -128,7 +129,7 @@ fn shapes(series: &[Series]) -> Vec<Shape> {
     };
     vec![
         Shape {
-            claim: "with as many colors as equation 2 asks for, or more, requests/s rise".to_owned(),
+            claim: "with as many colors as equation 2 requires, or more, requests/s rise".to_owned(),
             holds: worst_gain > 1.0,
             ours: format!("least gain {}", figure(worst_gain, Unit::ChangePercent)),
         },

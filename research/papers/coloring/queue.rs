@@ -36,7 +36,7 @@ const RENEW_INSTRUCTIONS: u64 = 8;
 const NICE_TICKS: u64 = 6;
 
 /// A place in a list; the head is the last.
-type Place = usize;
+type ListIndex = usize;
 
 /// Work of one `schedule()`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,8 +58,8 @@ pub struct RunQueue {
     last_cpu: Vec<usize>,
     on_cpu: Vec<bool>,
     queued: Vec<bool>,
-    next: Vec<Place>,
-    prev: Vec<Place>,
+    next: Vec<ListIndex>,
+    prev: Vec<ListIndex>,
     length: usize,
     cpu_queues: Vec<VecDeque<usize>>,
 }
@@ -116,11 +116,11 @@ impl RunQueue {
         self.queued[task]
     }
 
-    fn next_address(&self, place: Place) -> u64 {
+    fn next_address(&self, place: ListIndex) -> u64 {
         self.tasks.get(place).map_or(HEAD_ADDRESS, |task| task + WALKED)
     }
 
-    fn prev_address(&self, place: Place) -> u64 {
+    fn prev_address(&self, place: ListIndex) -> u64 {
         self.tasks.get(place).map_or(HEAD_ADDRESS, |task| task + LINK)
     }
 

@@ -5,7 +5,7 @@ use super::figures::{self, COLORS, Contended, TABLE_3_CPUS};
 use super::walk::{change, rate};
 use super::web::{Sleep, Web};
 use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK};
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
 use crate::{PaperError, machine};
@@ -65,13 +65,13 @@ pub const PARTS: usize = 2 * KERNELS.len() * CPUS.len();
 
 /// Simulates all.
 pub fn scalings(done: &(dyn Fn() + Sync)) -> Result<Vec<Scaling>, PaperError> {
-    let mut questions = Vec::new();
+    let mut inputs = Vec::new();
     for benchmark in [Benchmark::WebBench, Benchmark::Chat] {
         for kernel in KERNELS {
-            questions.extend(CPUS.map(|cpus| (benchmark, kernel, cpus)));
+            inputs.extend(CPUS.map(|cpus| (benchmark, kernel, cpus)));
         }
     }
-    let counts = answer(&questions, done, |&(benchmark, kernel, cpus)| {
+    let counts = simulate_all(&inputs, done, |&(benchmark, kernel, cpus)| {
         let (processes, sleep) = match benchmark {
             Benchmark::WebBench => (WEB_PROCESSES, Sleep::Micros(AWAY_MICROS)),
             Benchmark::Chat => (CHAT_THREADS, Sleep::Turns(CHAT_ASLEEP)),

@@ -1,6 +1,6 @@
 //! Cost of a piece of a server's work: misses, and transactions on colored and on other lines.
 
-use crate::pieces::{Heard, Pieces};
+use crate::pieces::{PieceCost, Pieces};
 use nearmiss_machine::observer::Outcome;
 use nearmiss_record::model::BusTally;
 
@@ -42,7 +42,7 @@ impl Piece {
     }
 }
 
-impl Heard for Piece {
+impl PieceCost for Piece {
     fn add_cycles(&mut self, cycles: u64) {
         self.cycles += cycles;
     }

@@ -7,7 +7,7 @@ use super::queue::RunQueue;
 use super::server::Server;
 use super::web::{Sleep, Web};
 use super::{AWAY_MICROS, Kernel, SEED, WEB_WORK, hand, way_bytes};
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Row, Shape, Table, Theirs, Unit};
 use crate::{PaperError, machine};
 use nearmiss_record::machine::Replacement;
@@ -46,13 +46,13 @@ pub const PARTS: usize = 2 * SIZES.len() * SEEDS.len();
 
 /// Simulates all; counts of the placements are added up.
 pub fn pairs(done: &(dyn Fn() + Sync)) -> Result<Vec<Pair>, PaperError> {
-    let mut questions = Vec::new();
+    let mut inputs = Vec::new();
     for (_, name) in SIZES {
         for kernel in [Kernel::Standard, Kernel::Colored(COLORS)] {
-            questions.extend(SEEDS.map(|seed| (name, kernel, seed)));
+            inputs.extend(SEEDS.map(|seed| (name, kernel, seed)));
         }
     }
-    let counts = answer(&questions, done, |&(name, kernel, seed)| {
+    let counts = simulate_all(&inputs, done, |&(name, kernel, seed)| {
         Web { seed, slices: SLICES, ..web(PROCESSES, kernel) }.run(&machine(name)?)
     })?;
     let mut pairs = Vec::new();

@@ -1,7 +1,7 @@
 //! The paper's machine, as one chassis of four CPUs or as two of two, and the cost of a piece of work there.
 
 use super::memory::NODE_BYTES;
-use crate::pieces::{Heard, Pieces};
+use crate::pieces::{PieceCost, Pieces};
 use crate::{PaperError, machine};
 use nearmiss_machine::observer::Outcome;
 use nearmiss_record::machine::Machine;
@@ -22,7 +22,7 @@ pub struct Piece {
     pub bus: BusTally,
 }
 
-impl Heard for Piece {
+impl PieceCost for Piece {
     fn add_cycles(&mut self, cycles: u64) {
         self.cycles += cycles;
     }

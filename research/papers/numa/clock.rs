@@ -29,7 +29,7 @@ pub struct Counts {
     /// Transactions of all CPUs.
     pub bus: BusTally,
     /// Lock requests.
-    pub asked: u64,
+    pub lock_requests: u64,
     /// Lock requests that found it taken.
     pub contended: u64,
 }
@@ -64,7 +64,7 @@ impl Counts {
     pub fn plus(mut self, other: &Counts) -> Counts {
         self.done += other.done;
         self.cycles.iter_mut().zip(other.cycles).for_each(|(mine, theirs)| *mine += theirs);
-        self.asked += other.asked;
+        self.lock_requests += other.lock_requests;
         self.contended += other.contended;
         self.bus = sum(self.bus, other.bus);
         self
@@ -157,15 +157,15 @@ impl Simulation {
             Some(Step::Done) => self.counts.done += 1,
             Some(Step::Take(lock)) => self.take(cpu, lock),
             Some(Step::Release(lock)) => self.release(cpu, lock),
-            Some(Step::Ask(class)) => {
-                let pool = self.pools.asked(class, cpu, self.chassis.node(cpu));
+            Some(Step::Request(class)) => {
+                let pool = self.pools.allocation_pool(class, cpu, self.chassis.node(cpu));
                 self.locked(cpu, pool, Step::Obtain(class));
             }
             Some(Step::Obtain(class)) => {
-                let is_cached = self.pools.asked(class, cpu, self.chassis.node(cpu)).is_none();
-                let object = self.pools.ask(class, cpu, &mut self.chassis, &mut self.memory);
+                let is_cached = self.pools.allocation_pool(class, cpu, self.chassis.node(cpu)).is_none();
+                let object = self.pools.allocate(class, cpu, &mut self.chassis, &mut self.memory);
                 self.tasks.hold(self.cpus[cpu].task, object);
-                self.piece(cpu, Function::Kmalloc, self.of_allocator(is_cached))?;
+                self.piece(cpu, Function::Kmalloc, self.allocator_instructions(is_cached))?;
             }
             Some(Step::Give(class)) => {
                 if let Some(object) = self.tasks.let_go(self.cpus[cpu].task, class) {
@@ -174,9 +174,9 @@ impl Simulation {
             }
             Some(Step::Return(object)) => {
                 let node = self.chassis.node(cpu);
-                let is_cached = self.pools.given(object, cpu, node, &self.memory).is_none();
-                self.pools.give(object, cpu, &mut self.chassis, &self.memory);
-                self.piece(cpu, Function::Kfree, self.of_allocator(is_cached))?;
+                let is_cached = self.pools.free_pool(object, cpu, node, &self.memory).is_none();
+                self.pools.release(object, cpu, &mut self.chassis, &self.memory);
+                self.piece(cpu, Function::Kfree, self.allocator_instructions(is_cached))?;
             }
             Some(Step::Interrupt(packets)) => self.interrupt(cpu, packets),
             Some(Step::Deliver) => self.tasks.deliver(cpu, self.cpus[cpu].task),
@@ -199,7 +199,7 @@ impl Simulation {
     }
 
     fn free(&mut self, cpu: usize, object: Object) {
-        let pool = self.pools.given(object, cpu, self.chassis.node(cpu), &self.memory);
+        let pool = self.pools.free_pool(object, cpu, self.chassis.node(cpu), &self.memory);
         self.locked(cpu, pool, Step::Return(object));
     }
 
@@ -209,7 +209,7 @@ impl Simulation {
             self.free(cpu, object);
         }
         for _ in 0..packets {
-            let coming = [Step::Ask(Class::Head), Step::Ask(Class::Small), Step::Deliver];
+            let coming = [Step::Request(Class::Head), Step::Request(Class::Small), Step::Deliver];
             coming.into_iter().rev().for_each(|step| self.cpus[cpu].steps.push_front(step));
         }
     }
@@ -227,7 +227,7 @@ impl Simulation {
     }
 
     fn take(&mut self, cpu: usize, lock: usize) {
-        self.counts.asked += 1;
+        self.counts.lock_requests += 1;
         if self.locks[lock].taken {
             self.counts.contended += 1;
             self.locks[lock].waiters.push_back(cpu);
@@ -276,7 +276,7 @@ impl Simulation {
     }
 
     /// Instructions of `kmalloc` or `kfree`.
-    fn of_allocator(&self, is_cached: bool) -> u64 {
+    fn allocator_instructions(&self, is_cached: bool) -> u64 {
         if is_cached { CACHE_INSTRUCTIONS } else { self.load.pool_instructions }
     }
 }

@@ -116,7 +116,7 @@ impl Served {
 }
 
 /// Records events of the tasks of a name on the server's CPUs.
-struct Ear<'a> {
+struct TaskRecorder<'a> {
     name: &'a str,
     /// Whether one of them runs, by CPU.
     runs: Vec<bool>,
@@ -127,9 +127,9 @@ struct Ear<'a> {
     bus: [BusTally; 2],
 }
 
-impl<'a> Ear<'a> {
+impl<'a> TaskRecorder<'a> {
     fn new(name: &'a str) -> Self {
-        Ear {
+        TaskRecorder {
             name,
             runs: vec![false; CPUS],
             is_of: HashMap::new(),
@@ -151,7 +151,7 @@ impl<'a> Ear<'a> {
     }
 }
 
-impl Observer for Ear<'_> {
+impl Observer for TaskRecorder<'_> {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         let Some(runs) = self.runs.get(vcpu as usize).copied() else { return };
         match control {
@@ -170,9 +170,9 @@ impl Observer for Ear<'_> {
 
     fn hit(&mut self, _: &Effective) {}
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        if self.runs.get(met.cpu as usize) == Some(&true) {
-            let mode = usize::from(met.record.is_kernel());
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        if self.runs.get(reference.cpu as usize) == Some(&true) {
+            let mode = usize::from(reference.record.is_kernel());
             self.stalls[mode] += u64::from(outcome.stall_cycles);
             outcome.add_traffic(&mut self.bus[mode]);
         }
@@ -199,7 +199,7 @@ pub fn replay(
         let mut machine = machine.clone();
         machine.memory.placement = Placement::Random;
         machine.memory.placement_seed = machine.memory.placement_seed.wrapping_add(placement);
-        Model::new(&machine, &homes.policy(), &options, Ear::new(name))
+        Model::new(&machine, &homes.policy(), &options, TaskRecorder::new(name))
     };
     let mut models = (0..placements).map(model).collect::<Result<Vec<_>, _>>()?;
     // Block by block, so that each model has its own memory at hand for a while.

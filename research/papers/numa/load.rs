@@ -96,7 +96,7 @@ pub enum Step {
     /// Lets it go.
     Release(usize),
     /// Requests an object.
-    Ask(Class),
+    Request(Class),
     /// Gets one, under the lock if it needs one.
     Obtain(Class),
     /// Has no more need of its latest object of a kind.
@@ -208,7 +208,7 @@ impl Load {
     fn opens(&self) -> Vec<Step> {
         let write = |class: Class| {
             let work = Work::new(Function::Socket, self.locked_instructions / 2);
-            [Step::Ask(class), Step::Work(Work { fills: Some(class), shared: 2, ..work })]
+            [Step::Request(class), Step::Work(Work { fills: Some(class), shared: 2, ..work })]
         };
         let mut steps = vec![Step::Take(KERNEL_LOCK)];
         steps.extend([write(Class::Socket), write(Class::File)].into_iter().flatten());
@@ -229,9 +229,9 @@ impl Load {
         let copy = Work::new(Function::CsumCopy, copied * COPY_INSTRUCTIONS);
         let function = if copied > 0 { Function::CsumCopy } else { Function::Network };
         vec![
-            Step::Ask(Class::Head),
+            Step::Request(Class::Head),
             Step::Work(Work { fills: Some(Class::Head), ..head }),
-            Step::Ask(class),
+            Step::Request(class),
             Step::Work(Work { fills: Some(class), copied, function, ..copy }),
             Step::Sent(class),
         ]

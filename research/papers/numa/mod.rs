@@ -15,7 +15,7 @@ pub mod tables;
 pub mod tasks;
 
 use crate::record::{PaperRecord, Parameter, SCHEMA};
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use load::Load;
 use nearmiss_record::words::grouped;
 use recorded::Server;
@@ -104,16 +104,16 @@ pub const SERVER: Load = Load {
 };
 
 /// Simulates and records the requested tables, and draws their pictures.
-pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
-    let wanted = asked.wanted;
+pub(crate) fn run(options: &PaperOptions<'_>) -> Result<PaperRecord, PaperError> {
+    let wanted = options.wanted;
     let of_table = |name: &str, parts: usize| if wanted(name) { parts } else { 0 };
-    let recorded = recorded::parts(asked.scale);
+    let recorded = recorded::parts(options.scale);
     let parts = of_table("a", replica::PARTS)
         + of_table("b", replica::PARTS)
         + of_table("c", recorded)
         + of_table("d", recorded);
     let so_far = AtomicUsize::new(0);
-    let done = || (asked.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
+    let done = || (options.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
     let (mut tables, mut pictures) = (Vec::new(), Vec::new());
     if wanted("a") {
         let runs = replica::runs(WEB, &done)?;
@@ -127,7 +127,7 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
     }
     for (name, server) in [("c", Server::Nginx), ("d", Server::Mixed)] {
         if wanted(name) {
-            tables.push(recorded::table(asked, server, &done)?);
+            tables.push(recorded::table(options, server, &done)?);
         }
     }
     let is_simulated = wanted("a") || wanted("b");
@@ -151,7 +151,7 @@ fn parameters() -> Vec<Parameter> {
         ),
         row("lines that all CPUs write, a request", |l| l.shared_lines, "", "fitted: r and l-m by M, WebBench, -15% each"),
         row(
-            "memory of a packet is given back on the CPU that asked for it",
+            "memory of a packet is given back on the CPU that allocated it",
             |l| l.same_cpu_percent,
             "%",
             "fitted: r and l-m by M, WebBench, -15% each; else on any other CPU",

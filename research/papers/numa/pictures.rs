@@ -31,11 +31,11 @@ pub fn of(name: &str, [base, all, third, last]: [u32; 4], runs: &Runs, theirs: T
 }
 
 /// A part of the time, by its name.
-type Part = (&'static str, fn(&Counts) -> f64);
+type TimePart = (&'static str, fn(&Counts) -> f64);
 
 /// OS and user time of the base kernel, each against its own on one node.
 fn base_time(name: &str, number: u32, runs: &Runs, theirs: Theirs) -> Picture {
-    let parts: [Part; 3] = [("time", Counts::total), ("OS", Counts::kernel), ("user", Counts::user)];
+    let parts: [TimePart; 3] = [("time", Counts::total), ("OS", Counts::kernel), ("user", Counts::user)];
     let one = runs.of(Kernel::Base, 1);
     let of = |nodes| parts.iter().map(|(_, part)| part(&runs.of(Kernel::Base, nodes)) / one.total()).collect();
     let mut two = Series::new("NUMA", of(2));

@@ -108,13 +108,13 @@ impl Pools {
     }
 
     /// Returns the pool that a CPU of a node allocates from; none: its own cache has one.
-    pub fn asked(&self, class: Class, cpu: usize, node: usize) -> Option<usize> {
+    pub fn allocation_pool(&self, class: Class, cpu: usize, node: usize) -> Option<usize> {
         let own = &self.cached[cpu * CLASSES + class as usize];
         (!self.kernel.by_node() || own.is_empty()).then(|| self.pool(class, node))
     }
 
     /// The pool that an object goes back to; none: the CPU's own cache takes it.
-    pub fn given(&self, object: Object, cpu: usize, node: usize, memory: &Memory) -> Option<usize> {
+    pub fn free_pool(&self, object: Object, cpu: usize, node: usize, memory: &Memory) -> Option<usize> {
         let home = memory.node(object.address);
         let own = &self.cached[cpu * CLASSES + object.class as usize];
         let is_cached = self.kernel.by_node() && home == node && own.len() < CACHED;
@@ -122,7 +122,7 @@ impl Pools {
     }
 
     /// Takes an object out of a CPU's cache, or under the lock out of a pool.
-    pub fn ask(&mut self, class: Class, cpu: usize, chassis: &mut Chassis, memory: &mut Memory) -> Object {
+    pub fn allocate(&mut self, class: Class, cpu: usize, chassis: &mut Chassis, memory: &mut Memory) -> Object {
         let node = chassis.node(cpu);
         let own = &mut self.cached[cpu * CLASSES + class as usize];
         if let Some(object) = own.pop() {
@@ -137,10 +137,10 @@ impl Pools {
     }
 
     /// Gives an object to a CPU's cache, or under the lock to a pool.
-    pub fn give(&mut self, object: Object, cpu: usize, chassis: &mut Chassis, memory: &Memory) {
+    pub fn release(&mut self, object: Object, cpu: usize, chassis: &mut Chassis, memory: &Memory) {
         let page = object.address / PAGE_BYTES;
         chassis.touch(Kind::Load, PAGE_STRUCTURES + page % (1 << 15) * 64);
-        match self.given(object, cpu, chassis.node(cpu), memory) {
+        match self.free_pool(object, cpu, chassis.node(cpu), memory) {
             None => {
                 self.touch_cache(object.class, cpu, chassis);
                 self.cached[cpu * CLASSES + object.class as usize].push(object);

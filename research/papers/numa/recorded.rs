@@ -5,10 +5,10 @@ use super::homes::{Homes, replay};
 use super::placed::{Recording, median};
 use super::tables::Class;
 use crate::pacing::plan::Scale;
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Grid, GridRow, Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::run::{self, RunDir, Scratch};
 use nearmiss_workload::{Stdio, Workload};
@@ -131,15 +131,15 @@ pub fn parts(scale: Scale) -> usize {
 }
 
 /// Records and replays one server, its processes free and bound.
-pub fn table(asked: &Asked<'_>, server: Server, done: &(dyn Fn() + Sync)) -> Result<Table, PaperError> {
-    let plan = Plan::of(asked.scale);
-    let mixed = beside(asked.nearmiss);
+pub fn table(options: &PaperOptions<'_>, server: Server, done: &(dyn Fn() + Sync)) -> Result<Table, PaperError> {
+    let plan = Plan::of(options.scale);
+    let mixed = beside(options.nearmiss);
     let missing = missing(server, &mixed);
     let mut sides: [Vec<Recording>; 2] = [Vec::new(), Vec::new()];
     if missing.is_none() {
         for _ in 0..plan.recordings {
             for (bound, side) in sides.iter_mut().enumerate() {
-                side.push(recording(asked.nearmiss, &mixed, server, plan, bound == 1)?);
+                side.push(recording(options.nearmiss, &mixed, server, plan, bound == 1)?);
                 done();
             }
         }
@@ -199,8 +199,9 @@ fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: b
     let run = RunDir::newest(&runs)?;
     run.has_whole_trace()?;
     let model: ModelRecord = run.read_json(run::MODEL)?;
-    let of_homes =
-        answer(&Homes::ALL, &|| (), |&homes| replay(&run, &model.machine, homes, plan.placements, server.name()))?;
+    let of_homes = simulate_all(&Homes::ALL, &|| (), |&homes| {
+        replay(&run, &model.machine, homes, plan.placements, server.name())
+    })?;
     let placed = (0..plan.placements as usize).map(|at| of_homes.iter().map(|served| served[at]).collect());
     Ok(Recording { placed: placed.collect(), functions: functions(&model) })
 }
@@ -209,13 +210,13 @@ fn recording(nearmiss: &Path, mixed: &Path, server: Server, plan: Plan, bound: b
 fn run_once(words: &[String], place: &Path) -> Result<(), PaperError> {
     let errors = place.join("errors");
     let file = |path: &Path| File::create(path).map_err(PaperError::Place);
-    let workload = Workload::new(words).stdin(Stdio::Null).stdout(file(&place.join("told"))?).stderr(file(&errors)?);
+    let workload = Workload::new(words).stdin(Stdio::Null).stdout(file(&place.join("output"))?).stderr(file(&errors)?);
     workload.launch_suspended()?.resume()?.wait()?;
     if place.join("runs").is_dir() {
         return Ok(());
     }
-    let said = fs::read_to_string(&errors).unwrap_or_default();
-    Err(PaperError::NoFigures(format!("{}: {}", words.join(" "), said.trim())))
+    let stderr = fs::read_to_string(&errors).unwrap_or_default();
+    Err(PaperError::NoFigures(format!("{}: {}", words.join(" "), stderr.trim())))
 }
 
 /// The kernel's functions with the most cycles, as shares of the kernel's, in percent.
@@ -319,8 +320,8 @@ fn shapes(sides: &[Vec<Recording>; 2], server: Server) -> Vec<Shape> {
 
 fn notes(sides: &[Vec<Recording>; 2], server: Server, plan: Plan) -> Vec<String> {
     let first = sides[0].first().map(|r| r.functions.as_slice()).unwrap_or_default();
-    let told = |(name, share): &(String, f64)| format!("{name} {share:.1}%");
-    let listed = first.iter().map(told).collect::<Vec<_>>().join(", ");
+    let share_text = |(name, share): &(String, f64)| format!("{name} {share:.1}%");
+    let listed = first.iter().map(share_text).collect::<Vec<_>>().join(", ");
     vec![
         format!(
             "{} recordings a side of {} requests each, replayed on {} page placements each; the load has two CPUs and a node of its own, and all figures are of \

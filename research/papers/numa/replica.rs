@@ -4,7 +4,7 @@ use super::clock::{Counts, Simulation};
 use super::load::Load;
 use super::{Kernel, SEEDS};
 use crate::PaperError;
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 
 /// Requests before counting begins: by then the caches are full.
 const WARM: u64 = 64;
@@ -31,13 +31,13 @@ pub fn run(load: Load, kernel: Kernel, nodes: usize, seed: u64, requests: u64) -
 
 /// Simulates a benchmark.
 pub fn runs(load: Load, done: &(dyn Fn() + Sync)) -> Result<Runs, PaperError> {
-    let mut questions = Vec::new();
+    let mut inputs = Vec::new();
     for kernel in Kernel::ALL {
         for nodes in [1, 2] {
-            questions.extend(SEEDS.map(|seed| (kernel, nodes, seed)));
+            inputs.extend(SEEDS.map(|seed| (kernel, nodes, seed)));
         }
     }
-    let counts = answer(&questions, done, |&(kernel, nodes, seed)| run(load, kernel, nodes, seed, COUNTED))?;
+    let counts = simulate_all(&inputs, done, |&(kernel, nodes, seed)| run(load, kernel, nodes, seed, COUNTED))?;
     let sums: Vec<Counts> =
         counts.chunks(SEEDS.len()).map(|seeds| seeds.iter().fold(Counts::default(), |sum, c| sum.plus(c))).collect();
     Ok(Runs { counts: sums.chunks(2).filter_map(|pair| pair.try_into().ok()).collect() })

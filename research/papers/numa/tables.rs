@@ -133,13 +133,14 @@ fn leads(runs: &Runs, function: Function) -> bool {
 fn faster(runs: &Runs, leading: &[&str], functions: &[Function]) -> Shape {
     let of = |kernel, function| runs.of(kernel, 2).of(function);
     let change = |function| (of(Kernel::Pools, function) / of(Kernel::Base, function) - 1.0) * 100.0;
-    let told = |&function: &Function| format!("{} {}", function.name(), figure(change(function), Unit::ChangePercent));
+    let change_text =
+        |&function: &Function| format!("{} {}", function.name(), figure(change(function), Unit::ChangePercent));
     let names: Vec<_> = functions.iter().map(|function| function.name()).collect();
     let first = functions.first().copied().unwrap_or(Function::CsumCopy);
     Shape {
         claim: format!("NUMA: M shortens {}", names.join(", ")),
         holds: functions.iter().all(|&function| change(function) < 0.0) && (leading.is_empty() || leads(runs, first)),
-        ours: functions.iter().map(told).collect::<Vec<_>>().join(", "),
+        ours: functions.iter().map(change_text).collect::<Vec<_>>().join(", "),
     }
 }
 

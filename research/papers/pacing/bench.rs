@@ -76,23 +76,23 @@ impl<'a> Bench<'a> {
     /// Starts the programs and fills the cache.
     pub fn start(programs: &'a Programs, plan: Plan, subject: Subject) -> Result<Self, PaperError> {
         let place = Scratch::new(&std::env::temp_dir(), "nearmiss-paper-").map_err(PaperError::Place)?;
-        let told = place.path().join("origin");
-        let origin = launch(&[programs.webload.to_string_lossy().as_ref(), "origin"], &told)?;
-        let origin_address = first_word_after(&told, "listening ")?;
+        let origin_output = place.path().join("origin");
+        let origin = launch(&[programs.webload.to_string_lossy().as_ref(), "origin"], &origin_output)?;
+        let origin_address = first_word_after(&origin_output, "listening ")?;
         let address = free_address()?;
         let config = place.path().join("accelerator.toml");
         fs::write(&config, configuration(&address, &origin_address, plan, subject)).map_err(PaperError::Place)?;
         let words = [&programs.accelerator.to_string_lossy(), "--config", &config.to_string_lossy()];
         let accelerator = launch(&words.map(AsRef::as_ref), &place.path().join("accelerator"))?;
         wait_until_answering(&address).ok_or_else(|| {
-            let said = fs::read_to_string(place.path().join("accelerator.errors")).unwrap_or_default();
-            PaperError::NoFigures(format!("the accelerator does not answer at {address}: {}", said.trim()))
+            let stderr = fs::read_to_string(place.path().join("accelerator.errors")).unwrap_or_default();
+            PaperError::NoFigures(format!("the accelerator does not answer at {address}: {}", stderr.trim()))
         })?;
         let mut bench =
             Bench { programs, plan, subject, place, address, accelerator, _origin: origin, next_request: 0 };
         let fill_rate = plan.fill_rate.to_string();
         let filled = bench.load(&["--phases", "fill", "--rate", &fill_rate, "--fill-rate", &fill_rate])?;
-        bench.next_request = bench.told(filled)?["next_request"].as_u64().unwrap_or(0);
+        bench.next_request = bench.finished_load(filled)?["next_request"].as_u64().unwrap_or(0);
         Ok(bench)
     }
 
@@ -108,14 +108,14 @@ impl<'a> Bench<'a> {
         std::thread::sleep(Duration::from_secs(self.plan.seconds.into()));
         let (after, seconds) = (self.ticks(), begun.elapsed().as_secs_f64());
         let waits_ns_a_second = watching.and_then(|watching| self.watched(watching));
-        let told = self.told(load)?;
-        self.next_request = told["next_request"].as_u64().unwrap_or(0);
+        let report = self.finished_load(load)?;
+        self.next_request = report["next_request"].as_u64().unwrap_or(0);
         let percent = |which: usize| (after[which] - before[which]) / TICKS_A_SECOND / seconds * 100.0;
         let (user, kernel) = (percent(0), percent(1));
         Ok(Cell {
             cpu_percent: [user + kernel, kernel],
             waits_percent: waits_ns_a_second.map(|ns| (ns / 1e7 / kernel.max(0.01) * 100.0).min(100.0)),
-            ..of_load(&told["phases"][0])
+            ..load_cell(&report["phases"][0])
         })
     }
 
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the report of a load when it ended. A missed rate is a figure, not an error.
-    fn told(&self, load: Running) -> Result<Value, PaperError> {
+    fn finished_load(&self, load: Running) -> Result<Value, PaperError> {
         let finished = load.wait()?;
         let text = fs::read_to_string(self.place.path().join("load")).map_err(PaperError::Place)?;
         serde_json::from_str(&text).map_err(|_| PaperError::NoFigures(format!("{:?}: {text}", finished.status)))
@@ -165,14 +165,14 @@ impl<'a> Bench<'a> {
     fn watched(&self, watching: Running) -> Option<f64> {
         let finished = watching.wait_for(PATIENCE).ok()?.ok()?;
         let text = finished.status.success().then(|| fs::read_to_string(self.watched_file()))?.ok()?;
-        let told: Value = serde_json::from_str(&text).ok()?;
-        let in_calls: f64 = told["polls"].as_array()?.iter().filter_map(|poll| poll["on_cpu_ns"].as_f64()).sum();
-        Some(in_calls / told["duration_ns"].as_f64()? * 1e9)
+        let record: Value = serde_json::from_str(&text).ok()?;
+        let in_calls: f64 = record["polls"].as_array()?.iter().filter_map(|poll| poll["on_cpu_ns"].as_f64()).sum();
+        Some(in_calls / record["duration_ns"].as_f64()? * 1e9)
     }
 }
 
 /// Reads a phase of the load's report.
-fn of_load(phase: &Value) -> Cell {
+fn load_cell(phase: &Value) -> Cell {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     Cell {
         held: phase["rate_held"] == true && phase["errors"] == 0,

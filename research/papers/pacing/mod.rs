@@ -7,7 +7,7 @@ pub mod plan;
 mod tables;
 
 use crate::record::{PaperRecord, Parameter, SCHEMA};
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use bench::{Bench, Cell, Programs};
 use nearmiss_record::words::grouped;
 use plan::{Group, Plan, Scale, Subject, subjects};
@@ -25,12 +25,12 @@ pub struct Curve {
 }
 
 /// Measures the requested tables.
-pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
-    let programs = Programs::beside(asked.nearmiss)?;
-    let plan = Plan::of(asked.scale);
+pub(crate) fn run(options: &PaperOptions<'_>) -> Result<PaperRecord, PaperError> {
+    let programs = Programs::beside(options.nearmiss)?;
+    let plan = Plan::of(options.scale);
     let groups: Vec<(&str, Group)> = [("a", Group::Closing), ("b", Group::Keeping), ("c", Group::Today)]
         .into_iter()
-        .filter(|(name, _)| (asked.wanted)(name))
+        .filter(|(name, _)| (options.wanted)(name))
         .collect();
     let all: usize = groups.iter().map(|(_, group)| subjects(*group).len() * plan.rates.len()).sum();
     let mut done = 0;
@@ -40,7 +40,7 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
         for subject in subjects(group) {
             curves.push(curve(&programs, plan, subject, &mut || {
                 done += 1;
-                (asked.progress)(done, all);
+                (options.progress)(done, all);
             })?);
         }
         tables.extend(tables::of(name, group, plan, &curves));
@@ -51,7 +51,7 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
         name: "pacing",
         title: TITLE,
         known: "measured",
-        parameters: parameters(plan, asked.scale),
+        parameters: parameters(plan, options.scale),
         tables,
         pictures,
         here: None,

@@ -40,9 +40,9 @@ fn columns(plan: Plan) -> Vec<String> {
     plan.rates.iter().map(|rate| format!("{rate}/s")).collect()
 }
 
-type Part = (&'static str, fn(&super::Cell) -> f64);
+type CellFigure = (&'static str, fn(&super::Cell) -> f64);
 
-fn grid(plan: Plan, curves: &[Curve], unit: Unit, mark: &str, parts: &[Part]) -> Grid {
+fn grid(plan: Plan, curves: &[Curve], unit: Unit, mark: &str, parts: &[CellFigure]) -> Grid {
     let rows = curves.iter().flat_map(|curve| {
         parts.iter().map(|(what, value)| GridRow {
             of: curve.subject.pace.name(),
@@ -56,7 +56,7 @@ fn grid(plan: Plan, curves: &[Curve], unit: Unit, mark: &str, parts: &[Part]) ->
 
 fn response(plan: Plan, curves: &[Curve]) -> Grid {
     let mark = "| where the rate was missed for the first time, or an answer was wrong";
-    let parts: [Part; 4] = [
+    let parts: [CellFigure; 4] = [
         ("all", |cell| cell.mean_ms[0]),
         ("hits", |cell| cell.mean_ms[1]),
         ("misses", |cell| cell.mean_ms[2]),
@@ -67,7 +67,7 @@ fn response(plan: Plan, curves: &[Curve]) -> Grid {
 
 fn cpu_grid(plan: Plan, curves: &[Curve]) -> Grid {
     let mark = "| as above; total and kernel: of one CPU, waits: of the kernel's part (– where BPF was refused)";
-    let parts: [Part; 3] = [
+    let parts: [CellFigure; 3] = [
         ("total", |cell| cell.cpu_percent[0]),
         ("kernel", |cell| cell.cpu_percent[1]),
         ("waits", |cell| cell.waits_percent.unwrap_or(f64::NAN)),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_hold_where_the_curves_say_so() {
+    fn shapes_hold_for_curves_that_show_them() {
         let busy = curve(Pace::Busy, [99.0, 98.0, 99.0, 97.0], 2);
         let paced = curve(BEST, [10.0, 20.0, 35.0, 60.0], 4);
         let tables = of("a", Group::Closing, Plan::of(Scale::Small), &[busy, paced]);

@@ -28,16 +28,16 @@ pub fn under_the_standards_longest(study: &Study) -> Shape {
 pub fn few_changes(study: &Study) -> Shape {
     let [_, _, ours, _] = by_scheduler(study);
     let changes = mean(ours, &changed);
-    let said = format!("{changes:.1}; the most of a run {:.0}", most(ours, &changed));
-    goal("fewer than 5 changes a run", changes < 5.0, said)
+    let figures = format!("{changes:.1}; the most of a run {:.0}", most(ours, &changed));
+    goal("fewer than 5 changes a run", changes < 5.0, figures)
 }
 
 /// Goal for pairs.
 pub fn few_misjudged(study: &Study) -> Shape {
     let [_, _, ours, _] = by_scheduler(study);
     let wrong = [judged(ours, 0, 0), judged(ours, 1, 1)];
-    let said = wrong.map(|share| figure(share, Unit::Percent)).join(" and ");
-    goal("under 2% misjudged each way", wrong.iter().all(|share| *share < 2.0), said)
+    let figures = wrong.map(|share| figure(share, Unit::Percent)).join(" and ");
+    goal("under 2% misjudged each way", wrong.iter().all(|share| *share < 2.0), figures)
 }
 
 /// Goal for a machine's mixes of all sizes, the worst of both ways to count a loss.
@@ -48,6 +48,6 @@ pub fn no_loss_without_sharing(mixed: &Mixed) -> Shape {
     };
     let [theirs, ours] = [1, 2].map(worst);
     let percent = |loss| figure(loss, Unit::ChangePercent);
-    let said = format!("at worst {}; the paper's method {}", percent(ours), percent(theirs));
-    goal("ours loses no more than 1%", ours <= 1.0, said)
+    let figures = format!("at worst {}; the paper's method {}", percent(ours), percent(theirs));
+    goal("ours loses no more than 1%", ours <= 1.0, figures)
 }

@@ -5,7 +5,7 @@ use super::kernel::{THREADS, TICKS_PER_SECOND};
 use super::rates::{Feed, Rate};
 use super::work::{Did, Work, mix};
 use crate::PaperError;
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use nearmiss_machine::describe::cut;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::{Kind, Record};
@@ -79,15 +79,15 @@ impl Source {
     }
 
     /// Returns what it did in the round before, from the reported rate.
-    fn hear(&mut self, machine: &Machine, heard: &Rate) -> Did {
+    fn finish_round(&mut self, machine: &Machine, rate: &Rate) -> Did {
         let [fed, _] = self.fed;
         if fed == 0 {
             return Did::default();
         }
         let instructions = (fed * self.stream.instructions) as f64;
-        let cycles = instructions * machine.cycles_per_instruction + heard.cycles;
+        let cycles = instructions * machine.cycles_per_instruction + rate.cycles;
         self.cycles = cycles / fed as f64;
-        Did { cycles, instructions, misses: heard.misses }
+        Did { cycles, instructions, misses: rate.misses }
     }
 
     fn next(&mut self) -> Record {
@@ -125,11 +125,10 @@ pub fn machine(name: &str) -> Result<Machine, PaperError> {
 pub fn paces(machine: &Machine, first_seed: u64, done: &(dyn Fn() + Sync)) -> Result<Paces, PaperError> {
     let kinds = KINDS.len();
     let pairs = (0..kinds).flat_map(|a| (a..=kinds).map(move |b| (a, b)));
-    let questions: Vec<_> =
-        pairs.flat_map(|(a, b)| (0..PLACEMENTS).map(move |seed| (a, b, first_seed + seed))).collect();
-    let answers = answer(&questions, done, |&(a, b, seed)| pair(machine, a, b, seed))?;
+    let inputs: Vec<_> = pairs.flat_map(|(a, b)| (0..PLACEMENTS).map(move |seed| (a, b, first_seed + seed))).collect();
+    let outputs = simulate_all(&inputs, done, |&(a, b, seed)| pair(machine, a, b, seed))?;
     let mut paces = vec![vec![Vec::new(); kinds + 1]; kinds];
-    for (&(a, b, _), both) in questions.iter().zip(&answers) {
+    for (&(a, b, _), both) in inputs.iter().zip(&outputs) {
         paces[a][b].push(both[0]);
         if b < kinds && b != a {
             paces[b][a].push(both[1]);
@@ -150,9 +149,9 @@ fn pair(machine: &Machine, a: usize, b: usize, seed: u64) -> Result<[Pace; THREA
     for round in 0..ROUNDS {
         feed_round(&mut feed, &mut sources)?;
         // The rates now reported are of the round before.
-        let heard = feed.heard();
+        let rates = feed.take_rates();
         for (thread, source) in sources.iter_mut().enumerate() {
-            let did = source.hear(machine, &heard[thread]);
+            let did = source.finish_round(machine, &rates[thread]);
             if round > WARM_ROUNDS {
                 sums[thread].add(did);
             }

@@ -21,7 +21,7 @@ pub mod theirs;
 pub mod work;
 
 use crate::record::{PaperRecord, Picture, SCHEMA, Table};
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use run::Daemons;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study::{Extent, PRODUCT, Study};
@@ -43,17 +43,17 @@ pub const PERIOD_TICKS: u64 = 9_700;
 pub const DAEMONS: Daemons = Daemons { every: 72_000, longest: 800 };
 
 /// Computes the requested tables, and their pictures.
-pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
-    let extent = Extent::of(asked.scale);
-    let wants_runs = ["b", "c"].iter().any(|name| (asked.wanted)(name));
+pub(crate) fn run(options: &PaperOptions<'_>) -> Result<PaperRecord, PaperError> {
+    let extent = Extent::of(options.scale);
+    let wants_runs = ["b", "c"].iter().any(|name| (options.wanted)(name));
     let counted = |wanted: bool, parts: usize| if wanted { parts } else { 0 };
-    let parts = counted((asked.wanted)("a"), 2 * study::load(extent, PRODUCT.element).parts())
+    let parts = counted((options.wanted)("a"), 2 * study::load(extent, PRODUCT.element).parts())
         + counted(wants_runs, study::parts(extent))
-        + counted((asked.wanted)("d"), study::parts_of_mixes(extent))
-        + counted((asked.wanted)("e"), study::parts(extent) + study::parts_of_mixes(extent));
+        + counted((options.wanted)("d"), study::parts_of_mixes(extent))
+        + counted((options.wanted)("e"), study::parts(extent) + study::parts_of_mixes(extent));
     let so_far = AtomicUsize::new(0);
-    let done = || (asked.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
-    let (tables, pictures) = answered(asked, extent, &done)?;
+    let done = || (options.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
+    let (tables, pictures) = answered(options, extent, &done)?;
     let (name, known) = ("pairing", "modelled");
     let parameters = parameters::parameters();
     Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here: None })
@@ -61,11 +61,11 @@ pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
 
 /// Returns the requested tables, and their pictures.
 fn answered(
-    asked: &Asked<'_>,
+    options: &PaperOptions<'_>,
     extent: Extent,
     done: &(dyn Fn() + Sync),
 ) -> Result<(Vec<Table>, Vec<Picture>), PaperError> {
-    let wants = |names: &[&str]| names.iter().any(|name| (asked.wanted)(name));
+    let wants = |names: &[&str]| names.iter().any(|name| (options.wanted)(name));
     let (mut tables, mut pictures) = (Vec::new(), Vec::new());
     if wants(&["a"]) {
         tables.extend(tables::rates(extent, done)?);

@@ -36,7 +36,7 @@ impl Shape {
 
 /// One thread at one block: the block's row and column of B, and the thread's own rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ThreadBlock {
     /// Block row of B, which is the block column of A.
     pub inner: u64,
     /// Block column of B and C: each group has its own.
@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// The `number`-th row of the thread's part. Returns its instructions.
-    pub fn row(&mut self, part: &Part, number: u64) -> u64 {
+    pub fn row(&mut self, part: &ThreadBlock, number: u64) -> u64 {
         let (block, row) = (self.shape.block, part.first_row + number);
         let before = self.records.len();
         for step in 0..block {
@@ -86,7 +86,7 @@ impl Writer {
     }
 
     /// One row of B's block, times one element of A, onto the row of C: line by line of B.
-    fn sweep(&mut self, part: &Part, row: u64, k: u64) {
+    fn sweep(&mut self, part: &ThreadBlock, row: u64, k: u64) {
         let (block, element) = (self.shape.block, self.shape.element);
         let from = self.address(1, part.inner * block + k, part.column * block);
         let to = self.address(2, row, part.column * block);

@@ -1,9 +1,9 @@
 //! How fast a thread is, and how often it misses: alone on a core, beside one of its own group, beside one of the other
 //! group. From the machine model, by the references of `product.rs`.
 
-use super::product::{Part, Shape, Writer};
+use super::product::{Shape, ThreadBlock, Writer};
 use crate::PaperError;
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::random::Random;
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
@@ -85,19 +85,19 @@ pub struct Load {
 
 /// Misses of the outermost level and waits, by CPU.
 #[derive(Clone)]
-struct Ear {
-    heard: Rc<RefCell<Vec<Rate>>>,
+struct RateRecorder {
+    rates: Rc<RefCell<Vec<Rate>>>,
     last_level: usize,
 }
 
-impl Observer for Ear {
+impl Observer for RateRecorder {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn hit(&mut self, _: &Effective) {}
     fn instructions(&mut self, _: u32, _: u64) {}
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        let mut heard = self.heard.borrow_mut();
-        if let Some(rate) = heard.get_mut(met.cpu as usize) {
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        let mut rates = self.rates.borrow_mut();
+        if let Some(rate) = rates.get_mut(reference.cpu as usize) {
             rate.cycles += f64::from(outcome.stall_cycles);
             rate.misses += f64::from(u8::from(outcome.missed[self.last_level].is_some()));
         }
@@ -106,8 +106,8 @@ impl Observer for Ear {
 
 /// CPUs of a machine that take references, a round of slices at a time.
 pub struct Feed {
-    model: Model<Ear>,
-    ear: Ear,
+    model: Model<RateRecorder>,
+    recorder: RateRecorder,
     instructions: Vec<u64>,
     seq: u64,
 }
@@ -122,9 +122,12 @@ impl Feed {
         let stream = TraceHeader { cpus: cpus as u32, filter, ..TraceHeader::default() };
         let options =
             ModelOptions { even_slices: true, ..ModelOptions::of(&stream, Order::Modelled).without_reasons() };
-        let ear = Ear { heard: Rc::new(RefCell::new(vec![Rate::default(); cpus])), last_level: machine.levels() - 1 };
-        let model = Model::new(&machine, &Policy::default(), &options, ear.clone())?;
-        Ok(Feed { model, ear, instructions: vec![0; cpus], seq: 0 })
+        let recorder = RateRecorder {
+            rates: Rc::new(RefCell::new(vec![Rate::default(); cpus])),
+            last_level: machine.levels() - 1,
+        };
+        let model = Model::new(&machine, &Policy::default(), &options, recorder.clone())?;
+        Ok(Feed { model, recorder, instructions: vec![0; cpus], seq: 0 })
     }
 
     /// Feeds simultaneous slices of these CPUs: their references and instructions.
@@ -147,17 +150,17 @@ impl Feed {
 
     /// Takes the rates reported since the last call, by CPU: of all rounds but the last one, which the model holds
     /// back.
-    pub fn heard(&self) -> Vec<Rate> {
-        let mut heard = self.ear.heard.borrow_mut();
-        let none = vec![Rate::default(); heard.len()];
-        std::mem::replace(&mut *heard, none)
+    pub fn take_rates(&self) -> Vec<Rate> {
+        let mut rates = self.recorder.rates.borrow_mut();
+        let none = vec![Rate::default(); rates.len()];
+        std::mem::replace(&mut *rates, none)
     }
 
     /// Finishes the model and takes the rates, the last round's included.
     pub fn finish(self) -> Result<Vec<Rate>, PaperError> {
-        let ear = self.ear.clone();
+        let recorder = self.recorder.clone();
         self.model.finish()?;
-        Ok(ear.heard.take())
+        Ok(recorder.rates.take())
     }
 }
 
@@ -187,9 +190,9 @@ impl Load {
     /// Runs the model for each kind and placement.
     pub fn rates(&self, machine: &Machine, done: &(dyn Fn() + Sync)) -> Result<Rates, PaperError> {
         let kinds = [Beside::Nobody, Beside::Same, Beside::Other];
-        let questions: Vec<_> = self.placements.clone().flat_map(|seed| kinds.map(|beside| (beside, seed))).collect();
-        let runs = answer(&questions, done, |&(beside, seed)| self.run(machine, beside, seed))?;
-        let of = |wanted: Beside| questions.iter().zip(&runs).filter(move |((beside, _), _)| *beside == wanted);
+        let inputs: Vec<_> = self.placements.clone().flat_map(|seed| kinds.map(|beside| (beside, seed))).collect();
+        let runs = simulate_all(&inputs, done, |&(beside, seed)| self.run(machine, beside, seed))?;
+        let of = |wanted: Beside| inputs.iter().zip(&runs).filter(move |((beside, _), _)| *beside == wanted);
         let rates = kinds.map(|wanted| of(wanted).flat_map(|(_, run)| run.steady.iter().copied()).collect());
         let cold: Vec<Rate> = of(Beside::Nobody).flat_map(|(_, run)| run.cold.iter().copied()).collect();
         let instructions = (self.shape.multiplications() * self.instructions) as f64;
@@ -206,21 +209,21 @@ impl Load {
         machine.cycles_per_instruction = self.cycles / self.instructions as f64;
         let threads = threads(&machine, beside);
         let mut random = Random::new(seed + 1);
-        let parts: Vec<Part> =
+        let parts: Vec<ThreadBlock> =
             threads.iter().map(|&(_, group, number)| self.part(group, number, &mut random)).collect();
         let cpus = machine.topology.cpus() as usize;
         let mut feed = Feed::new(&machine, cpus, seed)?;
         let hot = self.shape.multiplications() as f64 * self.cycles;
-        let per_row = |heard: &[Rate], rows: u64| -> Vec<Rate> {
+        let per_row = |rates: &[Rate], rows: u64| -> Vec<Rate> {
             let of = |&(cpu, ..): &(usize, u64, u64)| Rate {
-                cycles: hot + heard[cpu].cycles / rows as f64,
-                misses: heard[cpu].misses / rows as f64,
+                cycles: hot + rates[cpu].cycles / rows as f64,
+                misses: rates[cpu].misses / rows as f64,
             };
             threads.iter().map(of).collect()
         };
         // The model is one round behind.
         (0..=COLD_ROWS).try_for_each(|row| self.round(&mut feed, &threads, &parts, row))?;
-        let first = per_row(&feed.heard(), COLD_ROWS);
+        let first = per_row(&feed.take_rates(), COLD_ROWS);
         (1..self.rows).try_for_each(|row| self.round(&mut feed, &threads, &parts, COLD_ROWS + row))?;
         let steady = per_row(&feed.finish()?, self.rows);
         let more = |(first, steady): (&Rate, &Rate)| Rate {
@@ -231,16 +234,16 @@ impl Load {
         Ok(Run { steady, cold })
     }
 
-    fn part(&self, group: u64, number: u64, random: &mut Random) -> Part {
+    fn part(&self, group: u64, number: u64, random: &mut Random) -> ThreadBlock {
         let strip = self.shape.block / 4;
-        Part { inner: 0, column: group, first_row: number * strip, phase: random.below(self.shape.block) }
+        ThreadBlock { inner: 0, column: group, first_row: number * strip, phase: random.below(self.shape.block) }
     }
 
     fn round(
         &self,
         feed: &mut Feed,
         threads: &[(usize, u64, u64)],
-        parts: &[Part],
+        parts: &[ThreadBlock],
         row: u64,
     ) -> Result<(), PaperError> {
         let written: Vec<(usize, Writer, u64)> = threads

@@ -12,7 +12,7 @@ use super::work::{GROUPS, Product, Size};
 use super::{CYCLES, DAEMONS, INSTRUCTIONS, MACHINE, PERIOD_TICKS};
 use crate::PaperError;
 use crate::pacing::plan::Scale;
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use nearmiss_record::machine::Machine;
 
 /// No run takes longer.
@@ -126,9 +126,9 @@ pub fn study(extent: Extent, done: &(dyn Fn() + Sync)) -> Result<Study, PaperErr
     let machine = crate::machine(MACHINE)?;
     let rates = load(extent, PRODUCT.element).rates(&machine, done)?;
     let cpus = machine.topology.cpus() as usize;
-    let questions: Vec<_> =
+    let inputs: Vec<_> =
         SCHEDULERS.iter().flat_map(|scheduler| extent.seeds(extent.runs).map(move |seed| (*scheduler, seed))).collect();
-    let counts = answer(&questions, done, |&(scheduler, seed)| {
+    let counts = simulate_all(&inputs, done, |&(scheduler, seed)| {
         let mut policy = scheduler.policy(SIZE.threads, cpus / THREADS);
         let work = Product::new(&rates, &machine, SIZE, seed);
         Ok(Run { work, policy: &mut *policy, cpus, daemons: DAEMONS, seed }.run(MOST_TICKS))
@@ -168,8 +168,8 @@ fn mixed_on(name: &'static str, extent: Extent, done: &(dyn Fn() + Sync)) -> Res
     let with = |tasks: usize| {
         OF_MIXES.into_iter().flat_map(move |s| extent.seeds(extent.mixes).map(move |seed| (tasks, s, seed)))
     };
-    let questions: Vec<_> = mix::TASKS.into_iter().flat_map(with).collect();
-    let counts = answer(&questions, done, |&(tasks, scheduler, seed)| {
+    let inputs: Vec<_> = mix::TASKS.into_iter().flat_map(with).collect();
+    let counts = simulate_all(&inputs, done, |&(tasks, scheduler, seed)| {
         let mut policy = scheduler.policy(tasks, cpus / THREADS);
         let work = Mix::new(&paces, &machine, tasks, seed);
         Ok(Run { work, policy: &mut *policy, cpus, daemons: DAEMONS, seed }.run(MOST_TICKS))

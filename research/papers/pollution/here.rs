@@ -2,7 +2,7 @@
 
 use crate::pacing::plan::Scale;
 use crate::record::{Row, Table, Theirs, Unit};
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use nearmiss_record::run::Scratch;
 use nearmiss_workload::{Finished, Stdio, Workload};
 use std::fs::{self, File};
@@ -60,12 +60,12 @@ pub fn parts(scale: Scale) -> usize {
 }
 
 /// Measures it.
-pub fn table(asked: &Asked<'_>, done: &dyn Fn()) -> Result<Table, PaperError> {
-    let plan = Plan::of(asked.scale);
+pub fn table(options: &PaperOptions<'_>, done: &dyn Fn()) -> Result<Table, PaperError> {
+    let plan = Plan::of(options.scale);
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     if is_there("fio") {
-        let sides = Sides { plan, remedied: has_remedy(asked.nearmiss), counter: counter() };
-        let [plain, remedied] = sides.measure(asked.nearmiss, done)?;
+        let sides = Sides { plan, remedied: has_remedy(options.nearmiss), counter: counter() };
+        let [plain, remedied] = sides.measure(options.nearmiss, done)?;
         notes = sides.notes(&plain);
         rows = rows_of("plain", &plain);
         rows.extend(rows_of("apply bypass --files", &remedied));
@@ -165,7 +165,7 @@ fn is_there(program: &str) -> bool {
 /// Returns whether this nearmiss has the remedy, according to its help.
 fn has_remedy(nearmiss: &Path) -> bool {
     let help = Command::new(nearmiss).args(["apply", "bypass", "--help"]).output();
-    help.is_ok_and(|told| told.status.success() && String::from_utf8_lossy(&told.stdout).contains("--files"))
+    help.is_ok_and(|output| output.status.success() && String::from_utf8_lossy(&output.stdout).contains("--files"))
 }
 
 /// Checks whether `perf stat` counts misses here, and why not.
@@ -187,14 +187,14 @@ fn counting(counted: &Path) -> Vec<String> {
 fn finished(words: &[String], place: &Path) -> Result<Finished, PaperError> {
     let errors = place.join("errors");
     let file = |path: &Path| File::create(path).map_err(PaperError::Place);
-    let workload = Workload::new(words).stdin(Stdio::Null).stdout(file(&place.join("told"))?).stderr(file(&errors)?);
+    let workload = Workload::new(words).stdin(Stdio::Null).stdout(file(&place.join("output"))?).stderr(file(&errors)?);
     let finished = workload.launch_suspended()?.resume()?.wait()?;
     if finished.status.success() {
         return Ok(finished);
     }
-    let said = fs::read_to_string(&errors).unwrap_or_default();
+    let stderr = fs::read_to_string(&errors).unwrap_or_default();
     let command = words.first().map_or("", String::as_str);
-    Err(PaperError::NoFigures(format!("{command}: {:?}: {}", finished.status, said.trim())))
+    Err(PaperError::NoFigures(format!("{command}: {:?}: {}", finished.status, stderr.trim())))
 }
 
 /// The lab's pattern 9; here all streams are on one file system.
@@ -214,9 +214,9 @@ fn streams(plan: Plan, directories: &[PathBuf]) -> Vec<String> {
 fn cached(directories: &[PathBuf]) -> Option<u64> {
     let files = directories.iter().filter_map(|directory| fs::read_dir(directory).ok());
     let files = files.flatten().flatten().map(|entry| entry.path());
-    let told =
+    let output =
         Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).args(files).output().ok()?;
-    let text = String::from_utf8(told.stdout).ok().filter(|_| told.status.success())?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     text.split_whitespace().map(|number| number.parse::<u64>().ok()).sum()
 }
 

@@ -12,7 +12,7 @@ pub mod shares;
 pub mod slice;
 
 use crate::record::{PaperRecord, Parameter, SCHEMA};
-use crate::{Asked, PaperError};
+use crate::{PaperError, PaperOptions};
 use nearmiss_record::words::grouped;
 use path::Work;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,26 +27,26 @@ pub const MACHINE: &str = "xeon-mp-4way-l3";
 pub const WORK: Work = Work { usual: 1850, other: 28, other_lines: 120_000, instructions: 37_700, store_percent: 30 };
 
 /// Measures and computes the requested tables, and their pictures.
-pub(crate) fn run(asked: &Asked<'_>) -> Result<PaperRecord, PaperError> {
-    let counted = |name: &str, parts: usize| if (asked.wanted)(name) { parts } else { 0 };
-    let parts = counted("a", here::parts(asked.scale)) + counted("b", shares::PARTS) + counted("c", scaling::PARTS);
+pub(crate) fn run(options: &PaperOptions<'_>) -> Result<PaperRecord, PaperError> {
+    let counted = |name: &str, parts: usize| if (options.wanted)(name) { parts } else { 0 };
+    let parts = counted("a", here::parts(options.scale)) + counted("b", shares::PARTS) + counted("c", scaling::PARTS);
     let so_far = AtomicUsize::new(0);
-    let done = || (asked.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
+    let done = || (options.progress)(so_far.fetch_add(1, Ordering::Relaxed) + 1, parts);
     let (mut tables, mut pictures) = (Vec::new(), Vec::new());
-    if (asked.wanted)("a") {
-        tables.push(here::table(asked, &done)?);
+    if (options.wanted)("a") {
+        tables.push(here::table(options, &done)?);
     }
-    if (asked.wanted)("b") {
+    if (options.wanted)("b") {
         let shares = shares::shares(&done)?;
         tables.push(shares::table(&shares));
         pictures.extend(pictures::patches(&shares));
     }
-    if (asked.wanted)("c") {
+    if (options.wanted)("c") {
         let scaling = scaling::scaling(&done)?;
         tables.extend(scaling::tables(&scaling));
         pictures.push(pictures::scaling(&scaling));
     }
-    let is_modelled = (asked.wanted)("b") || (asked.wanted)("c");
+    let is_modelled = (options.wanted)("b") || (options.wanted)("c");
     let parameters = if is_modelled { parameters() } else { Vec::new() };
     let (name, known) = ("pollution", "modelled");
     Ok(PaperRecord { schema: SCHEMA, name, title: TITLE, known, parameters, tables, pictures, here: None })
@@ -103,7 +103,7 @@ fn parameters() -> Vec<Parameter> {
             "assumed: Linux 2.6 on IA-32, blocks of 4 KiB",
         ),
         row(
-            "when CPUs meet",
+            "overlap of the CPUs",
             "the copy comes anywhere in a record's work, by a seed; all CPUs share one bus".to_owned(),
             "assumed; latencies and cycles a transaction are those of the machine file",
         ),

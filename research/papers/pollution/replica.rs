@@ -61,7 +61,7 @@ pub struct Load {
 
 /// References, misses and waits of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct FunctionCounts {
     /// References that the first level did not have.
     pub references: u64,
     /// Misses of the last level among them.
@@ -76,7 +76,7 @@ pub struct Counts {
     /// Records of all streams.
     pub records: u64,
     /// Counts by [`Function`].
-    pub met: [Met; Function::ALL.len()],
+    pub by_function: [FunctionCounts; Function::ALL.len()],
     /// Instructions of all CPUs.
     pub instructions: u64,
     /// Cycles of all CPUs, waits for the bus included.
@@ -89,8 +89,8 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the counts of a function.
-    pub fn of(&self, function: Function) -> Met {
-        self.met[function as usize]
+    pub fn of(&self, function: Function) -> FunctionCounts {
+        self.by_function[function as usize]
     }
 
     /// Instructions of one copy a record.
@@ -100,12 +100,12 @@ impl Counts {
 
     /// Misses of the last level.
     pub fn misses(&self) -> u64 {
-        self.met.iter().map(|met| met.misses).sum()
+        self.by_function.iter().map(|function| function.misses).sum()
     }
 
     /// References that the first level did not have.
     pub fn references(&self) -> u64 {
-        self.met.iter().map(|met| met.references).sum()
+        self.by_function.iter().map(|function| function.references).sum()
     }
 
     /// A count for each record.
@@ -116,23 +116,23 @@ impl Counts {
 
 /// Records the model's events.
 #[derive(Clone)]
-struct Ear {
-    heard: Rc<RefCell<Counts>>,
+struct CountsRecorder {
+    counts: Rc<RefCell<Counts>>,
     last_level: usize,
 }
 
-impl Observer for Ear {
+impl Observer for CountsRecorder {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
     fn hit(&mut self, _: &Effective) {}
 
     fn instructions(&mut self, _: u32, instructions: u64) {
-        self.heard.borrow_mut().instructions += instructions;
+        self.counts.borrow_mut().instructions += instructions;
     }
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        let mut heard = self.heard.borrow_mut();
-        outcome.add_traffic(&mut heard.bus);
-        if let Some(row) = heard.met.get_mut(met.record.insn().0 as usize) {
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        let mut counts = self.counts.borrow_mut();
+        outcome.add_traffic(&mut counts.bus);
+        if let Some(row) = counts.by_function.get_mut(reference.record.insn().0 as usize) {
             row.references += u64::from(outcome.missed[0].is_some());
             row.misses += u64::from(outcome.missed[self.last_level].is_some());
             row.stall_cycles += u64::from(outcome.stall_cycles);
@@ -140,14 +140,14 @@ impl Observer for Ear {
     }
 
     fn drained(&mut self, _: &Effective, full: u8, partial: u8, _: u8) {
-        let mut heard = self.heard.borrow_mut();
-        heard.bus.nt_full += u64::from(full);
-        heard.bus.nt_partial += u64::from(partial);
+        let mut counts = self.counts.borrow_mut();
+        counts.bus.nt_full += u64::from(full);
+        counts.bus.nt_partial += u64::from(partial);
     }
 }
 
 struct Feed {
-    model: Model<Ear>,
+    model: Model<CountsRecorder>,
     streams: Vec<Stream>,
     instructions: Vec<u64>,
     seq: u64,
@@ -189,20 +189,20 @@ impl Load {
         let stream = TraceHeader { cpus: self.cpus as u32, filter, ..TraceHeader::default() };
         let options =
             ModelOptions { reasons: self.blame, even_slices: true, ..ModelOptions::of(&stream, Order::Modelled) };
-        let ear = Ear { heard: Rc::default(), last_level: machine.levels() - 1 };
-        let model = Model::new(machine, &self.copies.policy(), &options, ear.clone())?;
+        let recorder = CountsRecorder { counts: Rc::default(), last_level: machine.levels() - 1 };
+        let model = Model::new(machine, &self.copies.policy(), &options, recorder.clone())?;
         let streams = (0..self.cpus).map(|number| Stream::new(number, self.work, self.piped)).collect();
         let mut feed = Feed { model, streams, instructions: vec![0; self.cpus], seq: 0 };
         (0..WARM).try_for_each(|_| feed.round(Stream::step_fast))?;
         feed.round(Stream::step)?;
         // The model is one round behind, here and at the end.
-        ear.heard.replace(Counts::default());
+        recorder.counts.replace(Counts::default());
         let rounds = COUNTED / self.cpus as u64;
         (0..rounds).try_for_each(|_| feed.round(Stream::step))?;
-        let mut counts = ear.heard.take();
+        let mut counts = recorder.counts.take();
         let (totals, _) = feed.model.finish()?;
         counts.records = rounds * self.cpus as u64;
-        let stalls: u64 = counts.met.iter().map(|met| met.stall_cycles).sum();
+        let stalls: u64 = counts.by_function.iter().map(|function| function.stall_cycles).sum();
         counts.cycles = (counts.instructions as f64 * machine.cycles_per_instruction) as u64 + stalls;
         counts.blamed = blamed(&totals);
         Ok(counts)

@@ -3,7 +3,7 @@
 use super::function::Function;
 use super::replica::{Copies, Counts, Load};
 use super::{MACHINE, WORK};
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Grid, GridRow, Shape, Table, Unit};
 use crate::text::figure;
 use crate::{PaperError, machine};
@@ -38,12 +38,12 @@ fn with_cpus(machine: &Machine, cpus: usize) -> Machine {
 /// Simulates all.
 pub fn scaling(done: &(dyn Fn() + Sync)) -> Result<Scaling, PaperError> {
     let machine = machine(MACHINE)?;
-    let questions: Vec<_> = ORDER.into_iter().flat_map(|cpus| COPIES.map(|copies| (cpus, copies))).collect();
-    let counts = answer(&questions, done, |&(cpus, copies)| {
+    let inputs: Vec<_> = ORDER.into_iter().flat_map(|cpus| COPIES.map(|copies| (cpus, copies))).collect();
+    let counts = simulate_all(&inputs, done, |&(cpus, copies)| {
         Load { cpus, piped: false, copies, work: WORK, blame: false }.run(&with_cpus(&machine, cpus))
     })?;
     let of = |wanted: Copies| {
-        let with = questions.iter().zip(&counts).rev().filter(|((_, copies), _)| *copies == wanted);
+        let with = inputs.iter().zip(&counts).rev().filter(|((_, copies), _)| *copies == wanted);
         with.map(|(_, counts)| counts.clone()).collect()
     };
     Ok(Scaling {

@@ -5,7 +5,7 @@ use super::figures::{self, Left};
 use super::function::Function;
 use super::replica::{Copies, Counts, Load};
 use super::{MACHINE, WORK};
-use crate::parallel::answer;
+use crate::parallel::simulate_all;
 use crate::record::{Row, Shape, Table, Theirs, Unit};
 use crate::text::figure;
 use crate::{PaperError, machine};
@@ -38,7 +38,7 @@ pub const CPUS: usize = 4;
 /// Simulates all.
 pub fn shares(done: &(dyn Fn() + Sync)) -> Result<Shares, PaperError> {
     let load = |piped, copies, blame| Load { cpus: CPUS, piped, copies, work: WORK, blame };
-    let questions = [
+    let inputs = [
         load(false, Copies::Cached, true),
         load(false, Copies::EveryBypasses, false),
         load(false, Copies::ChosenBypass, false),
@@ -47,7 +47,7 @@ pub fn shares(done: &(dyn Fn() + Sync)) -> Result<Shares, PaperError> {
         load(true, Copies::ChosenBypass, false),
     ];
     let machine = machine(MACHINE)?;
-    let mut counts = answer(&questions, done, |load| load.run(&machine))?.into_iter();
+    let mut counts = simulate_all(&inputs, done, |load| load.run(&machine))?.into_iter();
     let mut patched = || {
         let mut next = || counts.next().ok_or(PaperError::Stuck);
         Ok::<_, PaperError>(Patched { original: next()?, every: next()?, chosen: next()? })
@@ -176,7 +176,7 @@ fn shapes(shares: &Shares) -> Vec<Shape> {
     let shape = |claim: &str, holds, ours| Shape { claim: claim.to_owned(), holds, ours };
     vec![
         shape(
-            "no other function that is told apart has 2% of the L3 misses",
+            "no other named function has 2% of the L3 misses",
             largest_but_copy.0 < 2.0,
             format!("{} {}", largest_but_copy.1, percent(largest_but_copy.0)),
         ),

@@ -1,4 +1,9 @@
 //! The decoder of bodies: it returns which bytes of its input are content, and where the body ends.
+//!
+//! The line of a chunk's size is parsed here, because `httparse::parse_chunk_size` is laxer than RFC 9112 section 7.1.
+//! It reads a line without a digit as the size 0, which ends the body, and takes any byte within an extension, a line
+//! feed included. A recipient behind that accepts less would see another message (request smuggling). It also sets no
+//! limit on the line's length, and needs the whole line in one piece.
 
 use super::{BodyLength, Refusal, fields, write};
 use std::ops::Range;
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_body_ends_where_it_says() {
+    fn a_fixed_body_ends_at_its_length() {
         assert_eq!(decode(BodyLength::Fixed(3), b"abcGET", 4), Ok((b"abc".to_vec(), vec![], 3, true)));
         assert_eq!(decode(BodyLength::Fixed(9), b"abc", 2), Ok((b"abc".to_vec(), vec![], 3, false)));
         assert_eq!(decode(BodyLength::Close, b"abc", 2), Ok((b"abc".to_vec(), vec![], 3, false)));

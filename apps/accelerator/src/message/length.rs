@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_refused() {
+    fn ambiguous_framings_are_refused() {
         for (lengths, encodings) in [
             (&["5", "6"][..], &[][..]),
             (&["+5"], &[]),

@@ -30,7 +30,7 @@ pub enum Served {
 }
 
 /// Which part of a response a request gets.
-struct Part {
+struct ResponsePart {
     status: StatusCode,
     /// From here to behind there; nothing where no body goes out.
     body: Option<(u64, u64)>,
@@ -103,10 +103,10 @@ impl Worker {
         let request = Arc::clone(&exchange.request);
         let mine = arrived.shared.is_some() && vary_key(&arrived.fields, &request.head()) == arrived.shared;
         let whole = arrived.status != StatusCode::PARTIAL_CONTENT && request.takes_the_whole();
-        let less = request.asks_for_less();
-        let as_asked = exchange.role == Role::Leads && (!less || whole) && request.method == Method::GET;
+        let less = request.is_partial_or_conditional();
+        let as_requested = exchange.role == Role::Leads && (!less || whole) && request.method == Method::GET;
         let passed = exchange.role == Role::Passed;
-        if !mine && !as_asked && !passed {
+        if !mine && !as_requested && !passed {
             self.leave_flow(id, flow);
             return self.pass(id, &request, Forward::UriMiss);
         }
@@ -188,10 +188,10 @@ fn has_no_body(request: &Request, status: StatusCode) -> bool {
     request.method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED
 }
 
-fn whole(request: &Request, status: StatusCode, length: Option<u64>) -> Part {
+fn whole(request: &Request, status: StatusCode, length: Option<u64>) -> ResponsePart {
     let none = has_no_body(request, status);
     let length = length.filter(|_| status != StatusCode::NO_CONTENT);
-    Part {
+    ResponsePart {
         status,
         body: (!none).then_some((0, length.unwrap_or(u64::MAX))),
         length,
@@ -201,21 +201,27 @@ fn whole(request: &Request, status: StatusCode, length: Option<u64>) -> Part {
 }
 
 /// Returns the part of a response that conditions and ranges leave.
-fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Option<u64>) -> Part {
+fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Option<u64>) -> ResponsePart {
     if condition(&request.head(), status, fields) == Condition::NotModified {
-        return Part { status: StatusCode::NOT_MODIFIED, body: None, length: None, content_range: None, reduced: true };
+        return ResponsePart {
+            status: StatusCode::NOT_MODIFIED,
+            body: None,
+            length: None,
+            content_range: None,
+            reduced: true,
+        };
     }
     let Some(all) = length.filter(|_| status == StatusCode::OK) else { return whole(request, status, length) };
     match ranges(&request.head(), fields, all) {
         Ranges::Whole => whole(request, status, length),
-        Ranges::One { first, last } => Part {
+        Ranges::One { first, last } => ResponsePart {
             status: StatusCode::PARTIAL_CONTENT,
             body: Some((first, last + 1)),
             length: Some(last + 1 - first),
             content_range: Some(format!("bytes {first}-{last}/{all}")),
             reduced: false,
         },
-        Ranges::Unsatisfiable => Part {
+        Ranges::Unsatisfiable => ResponsePart {
             status: StatusCode::RANGE_NOT_SATISFIABLE,
             body: None,
             length: Some(0),
@@ -225,7 +231,7 @@ fn part_of(request: &Request, status: StatusCode, fields: &HeaderMap, length: Op
     }
 }
 
-fn framing(part: &Part, request: &Request, length_known: bool) -> Framing {
+fn framing(part: &ResponsePart, request: &Request, length_known: bool) -> Framing {
     match part.body {
         Some((_, end)) if length_known => Framing::Known { end },
         Some(_) if request.minor == 1 => Framing::Chunked,
@@ -234,7 +240,7 @@ fn framing(part: &Part, request: &Request, length_known: bool) -> Framing {
     }
 }
 
-fn write_fields(head: &mut Vec<u8>, part: &Part, fields: &HeaderMap) {
+fn write_fields(head: &mut Vec<u8>, part: &ResponsePart, fields: &HeaderMap) {
     write::status_line(head, part.status);
     for (name, value) in fields {
         let of_another = part.status == StatusCode::RANGE_NOT_SATISFIABLE && *name == header::CONTENT_TYPE;
@@ -248,7 +254,7 @@ fn write_fields(head: &mut Vec<u8>, part: &Part, fields: &HeaderMap) {
     }
 }
 
-fn write_length(head: &mut Vec<u8>, part: &Part) {
+fn write_length(head: &mut Vec<u8>, part: &ResponsePart) {
     if let Some(length) = part.length {
         write::number_field(head, "content-length", length);
     }

@@ -12,7 +12,7 @@ use crate::message::hops::came_through;
 use crate::message::request::Head;
 use crate::message::{BodyLength, write};
 use http::{Method, StatusCode, header};
-use nearmiss_cache_policy::{Answer, Asked, Condition, Forward, condition};
+use nearmiss_cache_policy::{Answer, Condition, Forward, RequestDirectives, condition};
 use slotmap::DefaultKey;
 use std::sync::Arc;
 use std::time::Instant;
@@ -72,34 +72,43 @@ impl Worker {
     }
 
     fn look_up(&mut self, id: DefaultKey, request: &Arc<Request>) {
-        let (asked, key) = (request.asked(), request.key());
+        let (directives, key) = (request.directives(), request.key());
         let resource = self.shared.store.get(&key.parts());
         match resource.as_ref().and_then(|resource| resource.select(&request.head())) {
-            Some(entry) => self.use_entry(id, request, entry, &asked),
-            None if asked.only_if_cached() => self.only_if_cached(id),
+            Some(entry) => self.use_entry(id, request, entry, &directives),
+            None if directives.only_if_cached() => self.only_if_cached(id),
             None => {
                 let why = if resource.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
                 let not_stored = self.shared.store.passes(&key, self.now.wall.0);
-                if request.method == Method::HEAD || asked.no_store() || (not_stored && request.asks_for_less()) {
+                if request.method == Method::HEAD
+                    || directives.no_store()
+                    || (not_stored && request.is_partial_or_conditional())
+                {
                     self.pass(id, request, why);
                 } else if not_stored {
                     self.fetch_alone(id, request, None, why);
                 } else {
-                    self.share(id, request, None, why, asked != Asked::default());
+                    self.share(id, request, None, why, directives != RequestDirectives::default());
                 }
             }
         }
     }
 
     fn only_if_cached(&mut self, id: DefaultKey) {
-        self.own_answer(id, StatusCode::GATEWAY_TIMEOUT, "not stored, and only what is stored was asked for");
+        self.own_answer(id, StatusCode::GATEWAY_TIMEOUT, "not stored, and the request takes only a stored response");
     }
 
-    fn use_entry(&mut self, id: DefaultKey, request: &Arc<Request>, entry: &Arc<Entry>, asked: &Asked) {
+    fn use_entry(
+        &mut self,
+        id: DefaultKey,
+        request: &Arc<Request>,
+        entry: &Arc<Entry>,
+        directives: &RequestDirectives,
+    ) {
         if condition(&request.head(), entry.status, &entry.fields) == Condition::ForOrigin {
             return self.pass(id, request, Forward::Request);
         }
-        match entry.terms.answer(asked, self.now.wall) {
+        match entry.terms.answer(directives, self.now.wall) {
             Answer::Fresh => {
                 self.counters().hits.one();
                 self.serve_entry(id, entry, Served::Fresh);
@@ -111,7 +120,13 @@ impl Worker {
             }
             Answer::Refetch if request.method == Method::HEAD => self.pass(id, request, Forward::Stale),
             Answer::Validate | Answer::Refetch => {
-                self.share(id, request, Some(Arc::clone(entry)), Forward::Stale, *asked != Asked::default());
+                self.share(
+                    id,
+                    request,
+                    Some(Arc::clone(entry)),
+                    Forward::Stale,
+                    *directives != RequestDirectives::default(),
+                );
             }
             Answer::OnlyIfCachedMiss => self.only_if_cached(id),
         }

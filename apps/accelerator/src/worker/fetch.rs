@@ -8,7 +8,7 @@ use crate::cache::flow::{Demand, End, Flow, Phase};
 use crate::engine::{Event, Interest};
 use crate::origins::Server;
 use http::StatusCode;
-use nearmiss_usage::say;
+use nearmiss_usage::report;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use slotmap::{DefaultKey, Key as _};
 use std::net::SocketAddr;
@@ -88,7 +88,7 @@ impl Worker {
 
     fn failed_server(&self, server: &Server) {
         if server.found(false) {
-            say(PROGRAM, format_args!("origin {}: not well", server.config.address));
+            report(PROGRAM, format_args!("origin {}: not well", server.config.address));
         }
     }
 
@@ -246,7 +246,7 @@ impl Worker {
     /// The stored response, where it may stand in for an error.
     pub(super) fn stale_instead(&self, job: &Job) -> Option<Phase> {
         let entry = job.plan.stored.as_ref()?;
-        let allowed = entry.terms.may_serve_after_error(&job.request.asked(), self.now.wall);
+        let allowed = entry.terms.may_serve_after_error(&job.request.directives(), self.now.wall);
         allowed.then(|| Phase::Stored { entry: Arc::clone(entry), stale: true })
     }
 

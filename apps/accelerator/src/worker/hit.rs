@@ -7,7 +7,7 @@ use crate::cache::key::KeyRef;
 use crate::message::BodyLength;
 pub use crate::message::request::Head;
 use crate::message::write::Digits;
-use nearmiss_cache_policy::{Answer, Asked};
+use nearmiss_cache_policy::{Answer, RequestDirectives};
 use slotmap::DefaultKey;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Worker {
         let key = KeyRef { authority: head.authority, target: head.target };
         let Some(resource) = self.shared.store.get(&key) else { return false };
         let Some(entry) = resource.plain() else { return false };
-        if entry.terms.answer(&Asked::default(), self.now.wall) != Answer::Fresh {
+        if entry.terms.answer(&RequestDirectives::default(), self.now.wall) != Answer::Fresh {
             return false;
         }
         self.counters().hits.one();

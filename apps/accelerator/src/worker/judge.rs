@@ -29,7 +29,7 @@ pub enum Judged {
     /// A stored response is the answer.
     Instead(Phase),
     /// The response refers to something that is not stored: the whole must be fetched from the origin.
-    AskAgain,
+    Refetch,
     /// The response does not answer the request.
     Unusable(&'static str),
 }
@@ -99,9 +99,9 @@ impl Worker {
     }
 
     fn not_modified(&self, job: &Job, entry: &Arc<Entry>, head: &Head, now: Seconds) -> Judged {
-        let Some(key) = &job.plan.key else { return Judged::AskAgain };
+        let Some(key) = &job.plan.key else { return Judged::Refetch };
         if !policy::selects(&head.fields, &entry.fields) {
-            return Judged::AskAgain;
+            return Judged::Refetch;
         }
         let (request, options) = (as_get(job), &self.live.policy);
         let response = ResponseHead { status: head.status, headers: &head.fields };

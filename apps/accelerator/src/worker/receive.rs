@@ -177,7 +177,7 @@ impl Worker {
                 self.complete_if_done(id);
             }
             Judged::Instead(phase) => self.answer_instead(id, phase),
-            Judged::AskAgain => self.ask_again(id),
+            Judged::Refetch => self.refetch(id),
             Judged::Unusable(why) => self.fail(id, StatusCode::BAD_GATEWAY, why),
         }
     }
@@ -195,7 +195,7 @@ impl Worker {
     }
 
     /// The origin validated something else: requests the whole response.
-    fn ask_again(&mut self, id: DefaultKey) {
+    fn refetch(&mut self, id: DefaultKey) {
         let Some(mut job) = self.fetches.get_mut(id).and_then(|fetch| fetch.job.take()) else { return };
         self.drop_connection(id);
         job.plan.stored = None;

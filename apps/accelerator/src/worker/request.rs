@@ -4,7 +4,7 @@ use crate::cache::key::Key;
 use crate::message::request::Head;
 use crate::message::{BodyLength, Refusal, fields};
 use http::{HeaderMap, Method, header};
-use nearmiss_cache_policy::{Asked, RequestHead};
+use nearmiss_cache_policy::{RequestDirectives, RequestHead};
 use std::net::IpAddr;
 
 /// A request without its body.
@@ -50,9 +50,9 @@ impl Request {
         RequestHead { method: &self.method, target: &self.target, authority: &self.authority, headers: &self.fields }
     }
 
-    /// Returns its requirements for a cache.
-    pub fn asked(&self) -> Asked {
-        Asked::of(&self.head())
+    /// Returns the request's directives for a cache.
+    pub fn directives(&self) -> RequestDirectives {
+        RequestDirectives::of(&self.head())
     }
 
     /// Returns the request's key.
@@ -72,8 +72,8 @@ impl Request {
         idempotent.contains(&self.method) && matches!(self.body, BodyLength::None | BodyLength::Fixed(0))
     }
 
-    /// Returns whether it requests less than the whole response: a part of it, or none under a condition.
-    pub fn asks_for_less(&self) -> bool {
+    /// Returns whether the request takes less than the whole response: a part of it, or none under a condition.
+    pub fn is_partial_or_conditional(&self) -> bool {
         LESS.iter().any(|name| self.fields.contains_key(name))
     }
 

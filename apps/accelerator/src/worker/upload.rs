@@ -6,7 +6,7 @@ use crate::message::{BodyLength, Refusal};
 use http::StatusCode;
 use slotmap::DefaultKey;
 
-/// Bytes that the origin may be behind.
+/// Bytes by which the origin may be behind the client that uploads.
 const BEHIND_MOST: usize = 256 << 10;
 
 impl Worker {

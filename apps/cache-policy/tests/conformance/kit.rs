@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use nearmiss_cache_policy::{
-    Answer, Asked, HeadUpdate, Options, RequestHead, ResponseHead, Seconds, Terms, WhyNot, refreshed, store,
-    stored_fields,
+    Answer, HeadUpdate, Options, RequestDirectives, RequestHead, ResponseHead, Seconds, Terms, WhyNot, refreshed,
+    store, stored_fields,
 };
 
 /// Time at which every response arrives without another time: Sun, 06 Nov 1994 08:49:37 GMT.
@@ -31,10 +31,10 @@ pub fn get(headers: &HeaderMap) -> RequestHead<'_> {
 }
 
 /// Returns the decision of `store` on any exchange.
-pub fn judged(method: &Method, asked: &str, status: u16, response: &str) -> Result<Terms, WhyNot> {
-    let (asked, headers) = (fields(asked), fields(response));
+pub fn judged(method: &Method, request_fields: &str, status: u16, response: &str) -> Result<Terms, WhyNot> {
+    let (request_fields, headers) = (fields(request_fields), fields(response));
     let response = ResponseHead { status: StatusCode::from_u16(status).unwrap(), headers: &headers };
-    store(&Options::default(), &request(method, &asked), &response, NOW, NOW)
+    store(&Options::default(), &request(method, &request_fields), &response, NOW, NOW)
 }
 
 /// The terms of a 200 to a GET.
@@ -48,15 +48,15 @@ pub fn fresh_for(response: &str) -> i64 {
 }
 
 /// The answer of a stored 200 with an ETag to a GET with these fields, `after` seconds later.
-pub fn answer(response: &str, asked: &str, after: u64) -> Answer {
+pub fn answer(response: &str, request_fields: &str, after: u64) -> Answer {
     let terms = stored(&format!("{response}\nETag: \"a\"")).unwrap();
-    terms.answer(&Asked::of(&get(&fields(asked))), Seconds(NOW.0 + after))
+    terms.answer(&RequestDirectives::of(&get(&fields(request_fields))), Seconds(NOW.0 + after))
 }
 
 /// Returns whether a stored 200 with an ETag may be served in place of an error, `after` seconds later.
-pub fn after_error(response: &str, asked: &str, after: u64) -> bool {
+pub fn after_error(response: &str, request_fields: &str, after: u64) -> bool {
     let terms = stored(&format!("{response}\nETag: \"a\"")).unwrap();
-    terms.may_serve_after_error(&Asked::of(&get(&fields(asked))), Seconds(NOW.0 + after))
+    terms.may_serve_after_error(&RequestDirectives::of(&get(&fields(request_fields))), Seconds(NOW.0 + after))
 }
 
 /// The fields that are kept of a response.

@@ -19,7 +19,7 @@ use std::fs;
 use std::path::Path;
 
 /// Returns the sections that the table of `docs/reference/caching.md` lists as passing, as the names of tests begin.
-fn sections_said_to_pass() -> BTreeSet<String> {
+fn sections_listed_as_passing() -> BTreeSet<String> {
     let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/caching.md")).unwrap();
     let rows = docs.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = rows.filter_map(|row| row.split(" | ").collect::<Vec<_>>().try_into().ok());
@@ -37,7 +37,7 @@ fn tests() -> BTreeSet<String> {
 
 #[test]
 fn the_table_and_the_tests_name_the_same_sections() {
-    let (sections, tests) = (sections_said_to_pass(), tests());
+    let (sections, tests) = (sections_listed_as_passing(), tests());
     assert!(sections.len() > 35 && tests.len() > 135, "{} {}", sections.len(), tests.len());
     let begins = |test: &str, section: &str| {
         test.strip_prefix(section).is_some_and(|rest| rest.starts_with('_') || rest.is_empty())

@@ -1,7 +1,7 @@
 //! RFC 5861: stale-while-revalidate and stale-if-error.
 
 use crate::kit::{NOW, after_error, answer, fields, get};
-use nearmiss_cache_policy::{Answer, Asked, Options, ResponseHead, Seconds, store};
+use nearmiss_cache_policy::{Answer, Options, RequestDirectives, ResponseHead, Seconds, store};
 
 /// s3: "When present in an HTTP response, the stale-while-revalidate Cache-Control extension indicates that caches MAY
 /// serve the response in which it appears after it becomes stale, up to the indicated number of seconds." "If
@@ -21,8 +21,8 @@ fn rfc5861_s3_while_revalidate() {
 #[test]
 fn rfc5861_s3_not_against_the_client() {
     let stale = "Cache-Control: max-age=1, stale-while-revalidate=60";
-    for asked in ["no-cache", "max-age=1", "min-fresh=1"] {
-        assert_eq!(answer(stale, &format!("Cache-Control: {asked}"), 2), Answer::Validate, "{asked}");
+    for directive in ["no-cache", "max-age=1", "min-fresh=1"] {
+        assert_eq!(answer(stale, &format!("Cache-Control: {directive}"), 2), Answer::Validate, "{directive}");
     }
     assert_eq!(answer(stale, "Cache-Control: only-if-cached", 2), Answer::StaleWhileRevalidate);
 }
@@ -58,8 +58,8 @@ fn rfc5861_defaults() {
         let (none, headers) = (fields(""), fields(&format!("Cache-Control: {control}")));
         let response = ResponseHead { status: http::StatusCode::OK, headers: &headers };
         let terms = store(&options, &get(&none), &response, NOW, NOW).unwrap();
-        let (asked, later) = (Asked::default(), Seconds(NOW.0 + 14));
-        (terms.answer(&asked, later), terms.may_serve_after_error(&asked, Seconds(NOW.0 + 60)))
+        let (directives, later) = (RequestDirectives::default(), Seconds(NOW.0 + 14));
+        (terms.answer(&directives, later), terms.may_serve_after_error(&directives, Seconds(NOW.0 + 60)))
     };
     assert_eq!(answers("max-age=10"), (Answer::StaleWhileRevalidate, true));
     assert_eq!(answers("max-age=10, stale-while-revalidate=0, stale-if-error=0"), (Answer::Refetch, false));

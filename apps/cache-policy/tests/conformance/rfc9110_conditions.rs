@@ -6,8 +6,8 @@ use nearmiss_cache_policy::{Condition, WhyNot, condition, not_modified_fields};
 
 const STORED: &str = "ETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:32:57 GMT\nDate: Sun, 06 Nov 1994 08:49:37 GMT";
 
-fn judged(asked: &str) -> Condition {
-    condition(&get(&fields(asked)), StatusCode::OK, &fields(STORED))
+fn judged(request_fields: &str) -> Condition {
+    condition(&get(&fields(request_fields)), StatusCode::OK, &fields(STORED))
 }
 
 /// s5.6.7: "A recipient that parses a timestamp value in an HTTP field MUST accept all three HTTP-date formats."
@@ -58,10 +58,10 @@ fn rfc9110_s13_1_2_weak_comparison() {
         ("\"1\"", "\"1\"", true),
         ("\"1\"", "\"A\"", false),
     ];
-    for (asked, stored, equal) in pairs {
-        let (asked, stored) = (fields(&format!("If-None-Match: {asked}")), fields(&format!("ETag: {stored}")));
-        let judged = condition(&get(&asked), StatusCode::OK, &stored);
-        assert_eq!(judged == Condition::NotModified, equal, "{asked:?} {stored:?}");
+    for (tag, stored, equal) in pairs {
+        let (request_fields, stored) = (fields(&format!("If-None-Match: {tag}")), fields(&format!("ETag: {stored}")));
+        let judged = condition(&get(&request_fields), StatusCode::OK, &stored);
+        assert_eq!(judged == Condition::NotModified, equal, "{request_fields:?} {stored:?}");
     }
 }
 
@@ -69,18 +69,18 @@ fn rfc9110_s13_1_2_weak_comparison() {
 /// entity tag of the selected representation."
 #[test]
 fn rfc9110_s13_1_2_list() {
-    for asked in ["\"a\", \"b\"", "\"b\", \"a\"", "\"b\",W/\"a\"", "\"x,y\" , \"a\"", "\"b\"\nIf-None-Match: \"a\""] {
-        assert_eq!(judged(&format!("If-None-Match: {asked}")), Condition::NotModified, "{asked}");
+    for tags in ["\"a\", \"b\"", "\"b\", \"a\"", "\"b\",W/\"a\"", "\"x,y\" , \"a\"", "\"b\"\nIf-None-Match: \"a\""] {
+        assert_eq!(judged(&format!("If-None-Match: {tags}")), Condition::NotModified, "{tags}");
     }
-    for asked in ["\"b\"", "\"A\"", "a", "\"a", "w/\"a\"", "\"b, \"a\", c\"", ""] {
-        assert_eq!(judged(&format!("If-None-Match: {asked}")), Condition::Whole, "{asked}");
+    for tags in ["\"b\"", "\"A\"", "a", "\"a", "w/\"a\"", "\"b, \"a\", c\"", ""] {
+        assert_eq!(judged(&format!("If-None-Match: {tags}")), Condition::Whole, "{tags}");
     }
 }
 
 /// Entity tags without quotation marks are not in the grammar, but servers send them: they equal tags of the same text.
 #[test]
 fn rfc9110_s13_1_2_unquoted() {
-    let judged = |asked: &str| condition(&get(&fields(asked)), StatusCode::OK, &fields("ETag: abc"));
+    let judged = |request_fields: &str| condition(&get(&fields(request_fields)), StatusCode::OK, &fields("ETag: abc"));
     assert_eq!(judged("If-None-Match: abc"), Condition::NotModified);
     assert_eq!(judged("If-None-Match: \"abc\""), Condition::Whole);
 }
@@ -103,10 +103,10 @@ fn rfc9110_s13_1_3_beside_if_none_match() {
 #[test]
 fn rfc9110_s13_1_3_ignored() {
     let since = "If-Modified-Since: Sun, 06 Nov 1994 08:32:57 GMT";
-    for asked in
+    for request_fields in
         ["If-Modified-Since: today", "If-Modified-Since: Sun, 06 Nov 1994 09:00:00 GMT, Sun, 06 Nov 1994 09:00:00 GMT"]
     {
-        assert_eq!(judged(asked), Condition::Whole, "{asked}");
+        assert_eq!(judged(request_fields), Condition::Whole, "{request_fields}");
     }
     assert_eq!(judged(&format!("{since}\n{since}")), Condition::Whole);
     for (method, outcome) in [(Method::HEAD, Condition::NotModified), (Method::PUT, Condition::Whole)] {
@@ -148,16 +148,22 @@ fn rfc9110_s13_2_1_other_statuses() {
 /// with a request method that does not involve the selection or modification of a selected representation"
 #[test]
 fn rfc9110_s13_2_1_other_methods() {
-    let asked = fields("If-None-Match: \"a\"");
-    assert_eq!(condition(&request(&Method::OPTIONS, &asked), StatusCode::OK, &fields(STORED)), Condition::Whole);
+    let request_fields = fields("If-None-Match: \"a\"");
+    assert_eq!(
+        condition(&request(&Method::OPTIONS, &request_fields), StatusCode::OK, &fields(STORED)),
+        Condition::Whole
+    );
 }
 
 /// s13.2.2: "When If-None-Match is present, evaluate the If-None-Match precondition: … if false for GET/HEAD, respond
 /// 304 (Not Modified)"
 #[test]
 fn rfc9110_s13_2_2_head() {
-    let asked = fields("If-None-Match: \"a\"");
-    assert_eq!(condition(&request(&Method::HEAD, &asked), StatusCode::OK, &fields(STORED)), Condition::NotModified);
+    let request_fields = fields("If-None-Match: \"a\"");
+    assert_eq!(
+        condition(&request(&Method::HEAD, &request_fields), StatusCode::OK, &fields(STORED)),
+        Condition::NotModified
+    );
 }
 
 /// s15.4.5: "The server generating a 304 response MUST generate any of the following header fields that would have been

@@ -7,10 +7,10 @@ use nearmiss_cache_policy::{Ranges, ranges};
 const STORED: &str = "ETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:32:57 GMT\nDate: Sun, 06 Nov 1994 08:49:37 GMT";
 
 fn part(range: &str, length: u64) -> Ranges {
-    asked(&format!("Range: {range}"), length)
+    requested(&format!("Range: {range}"), length)
 }
 
-fn asked(lines: &str, length: u64) -> Ranges {
+fn requested(lines: &str, length: u64) -> Ranges {
     ranges(&get(&fields(lines)), &fields(STORED), length)
 }
 
@@ -97,14 +97,14 @@ fn rfc9110_s14_2_unsatisfiable() {
 }
 
 fn if_range(validator: &str) -> bool {
-    asked(&format!("Range: bytes=0-1\nIf-Range: {validator}"), 10) == one(0, 1)
+    requested(&format!("Range: bytes=0-1\nIf-Range: {validator}"), 10) == one(0, 1)
 }
 
 /// s13.1.5: "A server MUST ignore an If-Range header field received in a request that does not contain a Range header
 /// field."
 #[test]
 fn rfc9110_s13_1_5_without_range() {
-    assert_eq!(asked("If-Range: \"a\"", 10), Ranges::Whole);
+    assert_eq!(requested("If-Range: \"a\"", 10), Ranges::Whole);
 }
 
 /// s13.1.5: "If the entity-tag validator provided exactly matches the ETag field value for the selected representation
@@ -131,6 +131,6 @@ fn rfc9110_s13_1_5_date() {
 #[test]
 fn rfc9110_s13_1_5_weak_date() {
     let at_once = fields("Last-Modified: Sun, 06 Nov 1994 08:32:57 GMT\nDate: Sun, 06 Nov 1994 08:32:57 GMT");
-    let asked = fields("Range: bytes=0-1\nIf-Range: Sun, 06 Nov 1994 08:32:57 GMT");
-    assert_eq!(ranges(&get(&asked), &at_once, 10), Ranges::Whole);
+    let request_fields = fields("Range: bytes=0-1\nIf-Range: Sun, 06 Nov 1994 08:32:57 GMT");
+    assert_eq!(ranges(&get(&request_fields), &at_once, 10), Ranges::Whole);
 }

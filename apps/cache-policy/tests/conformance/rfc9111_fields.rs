@@ -59,8 +59,8 @@ fn rfc9111_s5_2_quoted_commas() {
 /// specified number of seconds."
 #[test]
 fn rfc9111_s5_2_1_1_max_age() {
-    let asked = |after| answer(HOUR, "Cache-Control: max-age=5", after);
-    assert_eq!((asked(5), asked(6)), (Answer::Fresh, Answer::Validate));
+    let answer_after = |after| answer(HOUR, "Cache-Control: max-age=5", after);
+    assert_eq!((answer_after(5), answer_after(6)), (Answer::Fresh, Answer::Validate));
     assert_eq!(answer(HOUR, "Cache-Control: max-age=x", 1), Answer::Validate);
 }
 
@@ -78,20 +78,23 @@ fn rfc9111_s5_2_1_1_max_age_no_stale() {
 /// stale response of any age."
 #[test]
 fn rfc9111_s5_2_1_2_max_stale() {
-    let asked = |with: &str, after| answer("Cache-Control: max-age=10", with, after);
-    assert_eq!(asked("Cache-Control: max-stale=5", 15), Answer::Stale);
-    assert_eq!(asked("Cache-Control: max-stale=5", 16), Answer::Validate);
-    assert_eq!(asked("Cache-Control: max-stale", 5_000_000_000), Answer::Stale);
-    assert_eq!(asked("Cache-Control: max-stale=abc", 11), Answer::Validate);
-    assert_eq!(asked("Cache-Control: max-stale=5", 9), Answer::Fresh);
+    let answer_to = |with: &str, after| answer("Cache-Control: max-age=10", with, after);
+    assert_eq!(answer_to("Cache-Control: max-stale=5", 15), Answer::Stale);
+    assert_eq!(answer_to("Cache-Control: max-stale=5", 16), Answer::Validate);
+    assert_eq!(answer_to("Cache-Control: max-stale", 5_000_000_000), Answer::Stale);
+    assert_eq!(answer_to("Cache-Control: max-stale=abc", 11), Answer::Validate);
+    assert_eq!(answer_to("Cache-Control: max-stale=5", 9), Answer::Fresh);
 }
 
 /// "the client prefers a response whose freshness lifetime is no less than its current age plus the specified time in
 /// seconds."
 #[test]
 fn rfc9111_s5_2_1_3_min_fresh() {
-    let asked = |after| answer("Cache-Control: max-age=10", "Cache-Control: min-fresh=4", after);
-    assert_eq!((asked(6), asked(7), asked(11)), (Answer::Fresh, Answer::Validate, Answer::Validate));
+    let answer_after = |after| answer("Cache-Control: max-age=10", "Cache-Control: min-fresh=4", after);
+    assert_eq!(
+        (answer_after(6), answer_after(7), answer_after(11)),
+        (Answer::Fresh, Answer::Validate, Answer::Validate)
+    );
     assert_eq!(answer(HOUR, "Cache-Control: min-fresh=x", 0), Answer::Validate);
 }
 

@@ -42,25 +42,25 @@ fn rfc9111_s4_3_1_fields_to_copy() {
 #[test]
 fn rfc9111_s4_3_1_nothing_to_validate_by() {
     let terms = stored("Cache-Control: max-age=60").unwrap();
-    let asked = nearmiss_cache_policy::Asked::of(&get(&fields("Cache-Control: no-cache")));
-    assert_eq!(terms.answer(&asked, crate::kit::NOW), Answer::Refetch);
+    let directives = nearmiss_cache_policy::RequestDirectives::of(&get(&fields("Cache-Control: no-cache")));
+    assert_eq!(terms.answer(&directives, crate::kit::NOW), Answer::Refetch);
 }
 
-fn judged(asked: &str, stored: &str) -> Condition {
-    condition(&get(&fields(asked)), StatusCode::OK, &fields(stored))
+fn judged(request_fields: &str, stored: &str) -> Condition {
+    condition(&get(&fields(request_fields)), StatusCode::OK, &fields(stored))
 }
 
 /// "A cache MUST NOT evaluate conditional header fields that only apply to an origin server" "the If-Match and
 /// If-Unmodified-Since conditional header fields are not applicable to a cache"
 #[test]
 fn rfc9111_s4_3_2_for_the_origin() {
-    for asked in [
+    for request_fields in [
         "If-Match: \"a\"",
         "If-Match: *",
         "If-Unmodified-Since: Sun, 06 Nov 1994 08:32:57 GMT",
         "If-Match: \"a\"\nIf-None-Match: \"a\"",
     ] {
-        assert_eq!(judged(asked, "ETag: \"a\""), Condition::ForOrigin, "{asked}");
+        assert_eq!(judged(request_fields, "ETag: \"a\""), Condition::ForOrigin, "{request_fields}");
     }
 }
 
@@ -68,8 +68,8 @@ fn rfc9111_s4_3_2_for_the_origin() {
 #[test]
 fn rfc9111_s4_3_2_other_methods() {
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
-        let asked = fields("If-None-Match: \"a\"");
-        let judged = condition(&request(&method, &asked), StatusCode::OK, &fields("ETag: \"a\""));
+        let request_fields = fields("If-None-Match: \"a\"");
+        let judged = condition(&request(&method, &request_fields), StatusCode::OK, &fields("ETag: \"a\""));
         assert_eq!(judged, Condition::Whole, "{method}");
     }
 }
@@ -94,8 +94,8 @@ fn rfc9111_s4_3_2_precedence() {
 fn rfc9111_s4_3_2_date_for_last_modified() {
     let stored = kept("X: y");
     for (since, judged) in [("08:49:37", Condition::NotModified), ("08:49:36", Condition::Whole)] {
-        let asked = fields(&format!("If-Modified-Since: Sun, 06 Nov 1994 {since} GMT"));
-        assert_eq!(condition(&get(&asked), StatusCode::OK, &stored), judged, "{since}");
+        let request_fields = fields(&format!("If-Modified-Since: Sun, 06 Nov 1994 {since} GMT"));
+        assert_eq!(condition(&get(&request_fields), StatusCode::OK, &stored), judged, "{since}");
     }
 }
 
@@ -105,8 +105,8 @@ fn rfc9111_s4_3_2_date_for_last_modified() {
 #[test]
 fn rfc9111_s4_3_2_tag_not_in_the_clients_list() {
     let updated = merged("ETag: \"mine\"\nX: old", "ETag: \"mine\"\nX: new");
-    let asked = fields("If-None-Match: \"yours\"");
-    assert_eq!(condition(&get(&asked), StatusCode::OK, &updated), Condition::Whole);
+    let request_fields = fields("If-None-Match: \"yours\"");
+    assert_eq!(condition(&get(&request_fields), StatusCode::OK, &updated), Condition::Whole);
     assert_eq!(updated["x"], "new");
 }
 

@@ -48,13 +48,13 @@ fn fields(bytes: &[u8]) -> HeaderMap {
 /// A response begins with its status, and a request precedes it, up to an empty line.
 pub fn exercise(bytes: &[u8]) {
     let middle = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(0);
-    let (asked, answered) = bytes.split_at(middle);
-    let (asked, headers) = (fields(asked), fields(answered));
+    let (request_fields, answered) = bytes.split_at(middle);
+    let (request_fields, headers) = (fields(request_fields), fields(answered));
     let status = u16::from(bytes.first().copied().unwrap_or(0)) * 2 + 100;
     let response = ResponseHead { status: StatusCode::from_u16(status).unwrap_or(StatusCode::OK), headers: &headers };
     let target = std::str::from_utf8(answered).unwrap_or("/");
     for method in [Method::GET, Method::HEAD, Method::POST] {
-        let request = RequestHead { method: &method, target, authority: target, headers: &asked };
+        let request = RequestHead { method: &method, target, authority: target, headers: &request_fields };
         storing(&request, &response);
         reading(&request, &response);
     }
@@ -62,17 +62,21 @@ pub fn exercise(bytes: &[u8]) {
 
 fn storing(request: &RequestHead<'_>, response: &ResponseHead<'_>) {
     let (options, now) = (Options::default(), Seconds(1_800_000_000));
-    let asked = Asked::of(request);
+    let directives = RequestDirectives::of(request);
     if let Ok(terms) = store(&options, request, response, now, now) {
-        assert!(!asked.no_store() && request.method == Method::GET);
+        assert!(!directives.no_store() && request.method == Method::GET);
         assert!(vary_key(response.headers, request).is_some() || response.headers.contains_key("vary"));
         for after in [0, 1, 1 << 31, 1 << 33, u64::MAX - now.0] {
             let later = Seconds(now.0 + after);
             let fresh = terms.time_to_live(later) > 0;
             assert!(terms.age(later) <= 1 << 31);
-            assert!(fresh || terms.answer(&asked, later) != Answer::Fresh);
-            assert!(fresh || asked != Asked::default() || terms.answer(&asked, later) != Answer::Stale);
-            _ = terms.may_serve_after_error(&asked, later);
+            assert!(fresh || terms.answer(&directives, later) != Answer::Fresh);
+            assert!(
+                fresh
+                    || directives != RequestDirectives::default()
+                    || terms.answer(&directives, later) != Answer::Stale
+            );
+            _ = terms.may_serve_after_error(&directives, later);
         }
         let news = ResponseHead { status: StatusCode::NOT_MODIFIED, headers: request.headers };
         _ = refreshed(&options, &terms, request, response.headers, &news, now, Seconds(now.0 + 5));

@@ -41,7 +41,7 @@ impl<L: Load> Engine<L> {
         let why = self.last_refusal.map_or("they take too long".to_owned(), |error| error.to_string());
         let (made, wanted) = (self.free.len(), self.slots.len());
         CannotRun::NoConnections(format!(
-            "{to}: {made} of {wanted} connections could be made ({why}); start the server, or ask for fewer --connections"
+            "{to}: {made} of {wanted} connections could be made ({why}); start the server, or lower --connections"
         ))
     }
 
@@ -74,8 +74,8 @@ impl<L: Load> Engine<L> {
     /// Gives the request of this connection up, if there is one, and ends the connection.
     pub(super) fn fault(&mut self, index: u32, fault: Fault) -> Result<(), CannotRun> {
         let slot = &mut self.slots[index as usize];
-        let was_asked = std::mem::take(&mut slot.is_asked);
-        if was_asked {
+        let had_request = std::mem::take(&mut slot.has_request);
+        if had_request {
             self.measures[slot.phase].fault(fault);
         }
         self.drop_socket(index);
@@ -126,12 +126,12 @@ impl<L: Load> Engine<L> {
     }
 
     /// The server ended a kept connection before it saw the request: the request goes out on another one.
-    pub(super) fn ask_again(&mut self, index: u32) -> Result<(), CannotRun> {
+    pub(super) fn resend(&mut self, index: u32) -> Result<(), CannotRun> {
         let slot = &mut self.slots[index as usize];
-        slot.is_asked = false;
-        let request = Waiting { due: slot.due, phase: slot.phase, again: Some(slot.ask) };
-        self.measures[request.phase].counts.sent_again += 1;
-        self.waiting.push_front(request);
+        slot.has_request = false;
+        let waiting = Waiting { due: slot.due, phase: slot.phase, again: Some(slot.request) };
+        self.measures[waiting.phase].counts.sent_again += 1;
+        self.waiting.push_front(waiting);
         self.end(index)
     }
 
@@ -156,7 +156,7 @@ impl<L: Load> Engine<L> {
     /// Gives up requests that wait for an answer or a connection for too long.
     pub(super) fn give_up(&mut self, now: u64) -> Result<(), CannotRun> {
         let limit = self.plan.timeout_ns;
-        let is_late = |slot: &Slot<L>| slot.is_asked && now.saturating_sub(slot.due) > limit;
+        let is_late = |slot: &Slot<L>| slot.has_request && now.saturating_sub(slot.due) > limit;
         for index in 0..self.slots.len() {
             if is_late(&self.slots[index]) {
                 self.fault(index as u32, Fault::Timeout)?;

@@ -48,7 +48,7 @@ struct Slot<L: Load> {
     /// Distinguishes events and timers of this socket from those of earlier sockets in the slot.
     generation: u32,
     /// Whether a request waits for this connection or was sent on it.
-    is_asked: bool,
+    has_request: bool,
     /// Whether any byte of the answer came.
     is_begun: bool,
     /// Requests that this socket has carried, and may carry.
@@ -56,7 +56,7 @@ struct Slot<L: Load> {
     most_uses: u32,
     due: u64,
     phase: usize,
-    ask: L::Ask,
+    request: L::Request,
     reply: L::Reply,
     unsent: Vec<u8>,
 }
@@ -67,13 +67,13 @@ impl<L: Load> Slot<L> {
             socket: None,
             state: State::Empty,
             generation: 0,
-            is_asked: false,
+            has_request: false,
             is_begun: false,
             uses: 0,
             most_uses: u32::MAX,
             due: 0,
             phase: 0,
-            ask: L::Ask::default(),
+            request: L::Request::default(),
             reply: L::Reply::default(),
             unsent: Vec::new(),
         }
@@ -97,7 +97,7 @@ pub struct Engine<L: Load> {
     slots: Vec<Slot<L>>,
     /// Connections that can carry a request at once; the longest idle one is taken first.
     free: VecDeque<u32>,
-    waiting: VecDeque<Waiting<L::Ask>>,
+    waiting: VecDeque<Waiting<L::Request>>,
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
     events: Vec<epoll::Event>,
     inbox: Vec<u8>,
@@ -237,7 +237,7 @@ impl<L: Load> Engine<L> {
         for request in std::mem::take(&mut self.waiting) {
             self.measures[request.phase].fault(why);
         }
-        for slot in self.slots.iter().filter(|slot| slot.is_asked) {
+        for slot in self.slots.iter().filter(|slot| slot.has_request) {
             self.measures[slot.phase].fault(Fault::Unanswered);
         }
         Ok(())
@@ -249,7 +249,7 @@ impl<L: Load> Engine<L> {
     }
 
     fn is_any_open(&self) -> bool {
-        !self.waiting.is_empty() || self.slots.iter().any(|slot| slot.is_asked)
+        !self.waiting.is_empty() || self.slots.iter().any(|slot| slot.has_request)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 struct Bytes;
 
 impl Load for Bytes {
-    type Ask = ();
+    type Request = ();
     type Reply = ();
     const SERVER_CLOSES: bool = false;
 
@@ -153,7 +153,7 @@ fn requests_that_cross_with_the_end_of_a_kept_connection_are_sent_again() {
 }
 
 #[test]
-fn what_is_never_answered_is_counted() {
+fn unanswered_requests_are_counted() {
     let silent = server(|mut socket| while matches!(socket.read(&mut [0; 64]), Ok(1..)) {});
     let mut plan = plan(silent, 100.0, 3);
     plan.grace_ns = 10 * MILLISECOND;
@@ -180,7 +180,7 @@ fn the_clients_delay_holds_connections_and_is_not_in_the_times() {
 }
 
 #[test]
-fn answers_that_are_none_and_servers_that_are_none_are_told() {
+fn malformed_answers_and_absent_servers_are_reported() {
     let wrong =
         server(|mut socket| while matches!(socket.read(&mut [0; 64]), Ok(1..)) && socket.write_all(b"x").is_ok() {});
     let counts = run(plan(wrong, 50.0, 2)).counts;

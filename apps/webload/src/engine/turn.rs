@@ -78,7 +78,7 @@ impl<L: Load> Engine<L> {
         }
         self.opening -= 1;
         slot.state = State::Idle;
-        if slot.is_asked {
+        if slot.has_request {
             return self.send_when_due(index);
         }
         self.release(index);
@@ -96,14 +96,14 @@ impl<L: Load> Engine<L> {
     }
 
     /// Gives a request to a connection that is free, or to an empty slot.
-    pub(super) fn assign(&mut self, index: u32, request: Waiting<L::Ask>) -> Result<(), CannotRun> {
-        let ask = request.again.unwrap_or_else(|| self.load.pick(request.phase));
+    pub(super) fn assign(&mut self, index: u32, waiting: Waiting<L::Request>) -> Result<(), CannotRun> {
+        let request = waiting.again.unwrap_or_else(|| self.load.pick(waiting.phase));
         let connections = &self.plan.connections;
         // The handshake takes the way there and back, before the request can leave.
         let handshake = if connections.one_request_each { 2 * connections.delay_ns } else { 0 };
         let slot = &mut self.slots[index as usize];
-        (slot.due, slot.phase, slot.ask) = (request.due + handshake, request.phase, ask);
-        (slot.is_asked, slot.is_begun, slot.reply) = (true, false, L::Reply::default());
+        (slot.due, slot.phase, slot.request) = (waiting.due + handshake, waiting.phase, request);
+        (slot.has_request, slot.is_begun, slot.reply) = (true, false, L::Reply::default());
         if slot.socket.is_some() { self.send(index) } else { self.begin_connection(index) }
     }
 
@@ -131,7 +131,7 @@ impl<L: Load> Engine<L> {
         let slot = &mut self.slots[index as usize];
         let Some(socket) = &slot.socket else { return Ok(()) };
         self.outbox.clear();
-        self.load.write(&slot.ask, &mut self.outbox);
+        self.load.write(&slot.request, &mut self.outbox);
         let late = clock::now().saturating_sub(slot.due);
         self.measures[slot.phase].late.record(late);
         slot.state = State::Busy;
@@ -169,9 +169,9 @@ impl<L: Load> Engine<L> {
         // A server may end a kept connection at any time; a request that crossed with the end was never seen.
         let crossed = slot.uses > 1 && !slot.is_begun;
         if !slot.is_begun {
-            return if crossed { self.ask_again(index) } else { self.fault(index, Fault::Closed) };
+            return if crossed { self.resend(index) } else { self.fault(index, Fault::Closed) };
         }
-        match self.load.end(&slot.ask, &mut slot.reply) {
+        match self.load.end(&slot.request, &mut slot.reply) {
             Ok(answer) => self.answered(index, &answer),
             Err(fault) => self.fault(index, fault),
         }
@@ -200,7 +200,7 @@ impl<L: Load> Engine<L> {
             return self.fault(index, Fault::Malformed);
         }
         slot.is_begun = true;
-        match self.load.read(&slot.ask, &mut slot.reply, &self.inbox[..length]) {
+        match self.load.read(&slot.request, &mut slot.reply, &self.inbox[..length]) {
             Ok(None) => Ok(()),
             Ok(Some(answer)) => self.answered(index, &answer),
             Err(fault) => self.fault(index, fault),
@@ -218,7 +218,7 @@ impl<L: Load> Engine<L> {
     fn answered(&mut self, index: u32, answer: &Answer) -> Result<(), CannotRun> {
         let now = clock::now();
         let slot = &mut self.slots[index as usize];
-        slot.is_asked = false;
+        slot.has_request = false;
         self.measures[slot.phase].answer(answer, now.saturating_sub(slot.due));
         if let Some(measure) = self.measures.get_mut(self.phase) {
             measure.counts.answered_in_time += 1;

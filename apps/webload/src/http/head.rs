@@ -34,7 +34,7 @@ pub struct Head {
 
 /// Values in the fields of one head.
 #[derive(Default)]
-struct Said {
+struct HeadValues {
     length: Option<u64>,
     is_chunked: bool,
     closes: bool,
@@ -56,33 +56,33 @@ pub fn read(bytes: &[u8], id: Option<u64>) -> Result<Option<Head>, Fault> {
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(Fault::Malformed),
     };
-    let mut said = Said::default();
+    let mut values = HeadValues::default();
     for field in response.headers.iter() {
-        said.field(field.name, field.value, id)?;
+        values.field(field.name, field.value, id)?;
     }
     let is_1_1 = response.version == Some(1);
     Ok(Some(Head {
         bytes: length,
         status: response.code.ok_or(Fault::Malformed)?,
-        framing: said.framing()?,
-        keeps_connection: !said.closes && (is_1_1 || said.keeps),
-        served: said.by_cache_status.or(said.by_x_cache).or(said.by_echo).or(said.by_age),
+        framing: values.framing()?,
+        keeps_connection: !values.closes && (is_1_1 || values.keeps),
+        served: values.by_cache_status.or(values.by_x_cache).or(values.by_echo).or(values.by_age),
     }))
 }
 
-impl Said {
+impl HeadValues {
     fn field(&mut self, name: &str, value: &[u8], id: Option<u64>) -> Result<(), Fault> {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
             3 if is("age") => self.by_age = number(value).filter(|age| *age > 0).map(|_| Served::Hit),
-            7 if is("x-cache") => self.by_x_cache = of_x_cache(value),
+            7 if is("x-cache") => self.by_x_cache = served_by_x_cache(value),
             10 if is("connection") => {
                 self.closes |= has_word(value, b"close");
                 self.keeps |= has_word(value, b"keep-alive");
             }
-            10 if is("webload-id") => self.by_echo = of_echo(value, id),
-            12 if is("cache-status") => self.by_cache_status = of_cache_status(value).or(self.by_cache_status),
-            14 if is("x-cache-status") => self.by_x_cache = of_x_cache(value),
+            10 if is("webload-id") => self.by_echo = served_by_echo(value, id),
+            12 if is("cache-status") => self.by_cache_status = served_by_cache_status(value).or(self.by_cache_status),
+            14 if is("x-cache-status") => self.by_x_cache = served_by_x_cache(value),
             14 if is("content-length") => {
                 let length = number(value).ok_or(Fault::Malformed)?;
                 if self.length.is_some_and(|before| before != length) {
@@ -118,7 +118,7 @@ fn has_word(value: &[u8], word: &[u8]) -> bool {
 }
 
 /// RFC 9211: a cache on the way had a hit, or all forwarded the request.
-fn of_cache_status(value: &[u8]) -> Option<Served> {
+fn served_by_cache_status(value: &[u8]) -> Option<Served> {
     let parameters = || value.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     if parameters().any(|parameter| parameter == b"hit") {
         return Some(Served::Hit);
@@ -127,7 +127,7 @@ fn of_cache_status(value: &[u8]) -> Option<Served> {
 }
 
 /// nginx's and others' words; stale and updating answers did not wait for the origin.
-fn of_x_cache(value: &[u8]) -> Option<Served> {
+fn served_by_x_cache(value: &[u8]) -> Option<Served> {
     let starts = |word: &[u8]| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     if [&b"hit"[..], b"stale", b"updating"].into_iter().any(starts) {
         return Some(Served::Hit);
@@ -136,7 +136,7 @@ fn of_x_cache(value: &[u8]) -> Option<Served> {
 }
 
 /// The origin echoes the number of the request that it answered: another request's number comes out of a cache.
-fn of_echo(value: &[u8], id: Option<u64>) -> Option<Served> {
+fn served_by_echo(value: &[u8], id: Option<u64>) -> Option<Served> {
     let echoed = number(value)?;
     Some(if id? == echoed { Served::Miss } else { Served::Hit })
 }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn framings_are_told() {
+    fn framings_are_recognized() {
         assert_eq!(head("Content-Length: 12\r\n").framing, Framing::Length(12));
         assert_eq!(head("transfer-encoding: Chunked\r\n").framing, Framing::Chunked);
         assert_eq!(head("").framing, Framing::UntilEnd);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_the_connection_is_told() {
+    fn the_end_of_the_connection_is_recognized() {
         assert!(head("Connection: keep-alive\r\n").keeps_connection && head("").keeps_connection);
         assert!(!head("Connection: foo, Close\r\n").keeps_connection);
         let old = |fields: &str| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_and_misses_are_told_by_what_says_most() {
+    fn hits_and_misses_follow_the_most_specific_field() {
         let (hit, miss) = (Some(Served::Hit), Some(Served::Miss));
         assert_eq!(head("Cache-Status: one; hit; ttl=3\r\n").served, hit);
         assert_eq!(head("Cache-Status: one; fwd=uri-miss; stored\r\n").served, miss);

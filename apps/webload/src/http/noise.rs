@@ -32,7 +32,7 @@ fn broken(random: &mut Pcg64Mcg) -> Vec<u8> {
 #[test]
 fn no_bytes_make_a_reader_panic() {
     let mut random = Pcg64Mcg::seed_from_u64(1);
-    let bodies = [Body::Any, Body::First, Body::Of(Content::of(1), 10)];
+    let bodies = [Body::Any, Body::First, Body::Content(Content::of(1), 10)];
     for round in 0..200_000 {
         let bytes = broken(&mut random);
         let step = random.random_range(1..=bytes.len());

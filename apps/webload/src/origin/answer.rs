@@ -34,7 +34,7 @@ pub struct Request {
     /// Whether the method is POST: the answer is not to be kept.
     pub is_post: bool,
     /// Whether the target is the origin's own counts.
-    pub asks_counts: bool,
+    pub is_for_counts: bool,
     /// Whether the client waits for an interim answer before it sends the body.
     pub waits_for_continue: bool,
     /// The number to echo.
@@ -67,7 +67,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request>, httparse::Error> {
         by_date: None,
         is_head: method == "HEAD",
         is_post: method == "POST",
-        asks_counts: target == "/webload/counts",
+        is_for_counts: target == "/webload/counts",
         waits_for_continue: false,
         id: None,
         keeps_connection: parsed.version == Some(1),
@@ -77,7 +77,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request>, httparse::Error> {
         request.field(field.name, std::str::from_utf8(field.value).unwrap_or_default().trim());
     }
     request.status = match method {
-        "GET" | "HEAD" | "POST" if request.object.is_none() && !request.asks_counts => 404,
+        "GET" | "HEAD" | "POST" if request.object.is_none() && !request.is_for_counts => 404,
         "GET" | "HEAD" if request.is_unchanged() => 304,
         "GET" | "HEAD" => 200,
         "POST" => 200,

@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// State of the connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum State {
     /// A request's head is awaited.
     Head,

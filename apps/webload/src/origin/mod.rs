@@ -18,11 +18,11 @@ const EXAMPLES: &str = "Examples:
 Names: /w0/image/1.png, /w0/html/1.html, /w0/download/1.zip, /w0/other/1.bin (WebAxe-4: sizes and cachability by
 the laws); /fixed/4096/1 (4,096 bytes, cachable); /files/1.dat (the static profile); /webload/counts (JSON)";
 
-/// The origin behind a cache: objects whose size, type, dates, cachability and content follow from their names
+/// The origin behind a cache: the size, type, dates, cachability and content of each object follow from its name
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where to listen; port 0 takes a free one, and the first line of the output names it
+    /// Address to listen on; port 0 takes a free one, and the first line of the output names it
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: String,
     /// Mean time that an answer takes

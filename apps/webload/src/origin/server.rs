@@ -179,7 +179,7 @@ impl Server {
         let Some(connection) = &self.connections[index as usize] else { return };
         let generation = connection.generation;
         let Some(request) = connection.request() else { return };
-        let is_own = request.asks_counts;
+        let is_own = request.is_for_counts;
         if !is_own {
             self.count(*request);
         }
@@ -216,9 +216,9 @@ impl Server {
         let mut outbox = std::mem::take(&mut self.outbox);
         let (max_age, date, counts) = (self.max_age, self.date.0, self.counts);
         if let Some(connection) = self.connection(index, generation) {
-            let asks_counts = connection.request().is_some_and(|request| request.asks_counts);
+            let is_for_counts = connection.request().is_some_and(|request| request.is_for_counts);
             // Counts are numbers, which always have a JSON form.
-            let text = asks_counts.then(|| serde_json::to_string(&counts).unwrap_or_default());
+            let text = is_for_counts.then(|| serde_json::to_string(&counts).unwrap_or_default());
             let next = connection.answer(max_age, date, text.as_deref(), &mut outbox);
             self.outbox = outbox;
             self.follow(index, next);

@@ -87,7 +87,7 @@ impl Requests {
         let body = match (self.one_object, self.same_body) {
             (Some(object), _) => {
                 let object = if self.is_pattern { Object { number, ..object } } else { object };
-                Body::Of(object.content(), object.size())
+                Body::Content(object.content(), object.size())
             }
             (None, Some(mark)) => Body::Same(mark),
             (None, None) => Body::Any,
@@ -115,7 +115,7 @@ impl Requests {
 }
 
 impl Load for Requests {
-    type Ask = u32;
+    type Request = u32;
     type Reply = Reply;
     const SERVER_CLOSES: bool = true;
 

@@ -7,7 +7,7 @@ use crate::arrivals::Spacing;
 use crate::engine::{Connections, Phase, Plan};
 use crate::load::Load;
 use crate::outcome::{self, Outcome, Problem};
-use crate::part::{self, Part, Spread};
+use crate::part::{self, LoadPart, Spread};
 use crate::ports;
 use crate::report::{PhaseReport, Report};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -32,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   nearmiss-webload rate --rps 5000 --protocol resp --sets 10 127.0.0.1:6379
   nearmiss-webload rate --rps 5000 --protocol memcached --json 127.0.0.1:11211";
 
-/// Requests at a fixed rate, whatever the server does; times run from the instant at which a request was due
+/// Requests at a fixed rate, which no slow answer lowers; times run from the instant at which a request was due
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -86,7 +86,7 @@ pub struct Arguments {
     processes: Option<usize>,
     /// The part that this process is
     #[arg(long, hide = true)]
-    part: Option<Part>,
+    part: Option<LoadPart>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -161,7 +161,7 @@ pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
+fn plan(to: SocketAddr, arguments: &Arguments, part: LoadPart) -> Plan {
     let rate = arguments.rps / part.of as f64;
     let phase = |duration| Phase { rate, most_ns: nanoseconds(duration), until_filled: false };
     Plan {

@@ -58,7 +58,7 @@ impl Dialect {
 
 /// One read or write.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ask {
+pub struct KeyOperation {
     key: u32,
     is_set: bool,
 }
@@ -105,7 +105,7 @@ impl Keys {
         for first in (0..self.keys).step_by(AT_ONCE as usize) {
             let keys = first..self.keys.min(first + AT_ONCE);
             requests.clear();
-            keys.clone().for_each(|key| self.write(&Ask { key, is_set: true }, &mut requests));
+            keys.clone().for_each(|key| self.write(&KeyOperation { key, is_set: true }, &mut requests));
             let right = self.dialect.stored().repeat(keys.len());
             answers.resize(right.len(), 0);
             let done = socket.write_all(&requests).and_then(|()| socket.read_exact(&mut answers));
@@ -127,8 +127,8 @@ impl Keys {
         self.content(key).fill(0, &mut out[start..]);
     }
 
-    fn compare(&self, ask: &Ask, bytes: &[u8]) -> Match {
-        if ask.is_set {
+    fn compare(&self, operation: &KeyOperation, bytes: &[u8]) -> Match {
+        if operation.is_set {
             return plain(bytes, self.dialect.stored());
         }
         let mut text = [0; LONGEST_HEAD];
@@ -137,7 +137,7 @@ impl Keys {
         // The text has at most 48 bytes.
         _ = match self.dialect {
             Dialect::Resp => write!(rest, "${size}\r\n"),
-            Dialect::Memcached => write!(rest, "VALUE nearmiss:{:08} 0 {size}\r\n", ask.key),
+            Dialect::Memcached => write!(rest, "VALUE nearmiss:{:08} 0 {size}\r\n", operation.key),
         };
         let length = LONGEST_HEAD - rest.len();
         let head = &text[..length];
@@ -146,7 +146,7 @@ impl Keys {
         }
         let Some(rest) = bytes.strip_prefix(head) else { return Match::Other };
         let (value, behind) = rest.split_at(rest.len().min(size as usize));
-        if !self.content(ask.key).is(0, value) {
+        if !self.content(operation.key).is(0, value) {
             return Match::WrongValue;
         }
         match plain(behind, self.dialect.behind_value()) {
@@ -155,7 +155,7 @@ impl Keys {
         }
     }
 
-    fn judge(&self, ask: &Ask, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
+    fn judge(&self, operation: &KeyOperation, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
         let right = |is_absent, bytes| {
             Ok(Some(Answer {
                 served: None,
@@ -166,8 +166,8 @@ impl Keys {
                 bytes,
             }))
         };
-        let absent = if ask.is_set { Match::Other } else { plain(bytes, self.dialect.absent()) };
-        match (self.compare(ask, bytes), absent) {
+        let absent = if operation.is_set { Match::Other } else { plain(bytes, self.dialect.absent()) };
+        match (self.compare(operation, bytes), absent) {
             (Match::Whole, _) => right(false, self.value_bytes.into()),
             (_, Match::Whole) => right(true, 0),
             (Match::Begun, _) | (_, Match::Begun) => Ok(None),
@@ -187,45 +187,45 @@ fn plain(bytes: &[u8], right: &[u8]) -> Match {
 }
 
 impl Load for Keys {
-    type Ask = Ask;
+    type Request = KeyOperation;
     /// The beginning of an answer that came in pieces.
     type Reply = Vec<u8>;
     const SERVER_CLOSES: bool = false;
 
-    fn pick(&mut self, _phase: usize) -> Ask {
+    fn pick(&mut self, _phase: usize) -> KeyOperation {
         self.drawn += 1;
         let hash = mix(mix(self.seed) ^ self.drawn);
-        Ask { key: (mix(hash) % u64::from(self.keys)) as u32, is_set: laws::unit(hash) < self.sets }
+        KeyOperation { key: (mix(hash) % u64::from(self.keys)) as u32, is_set: laws::unit(hash) < self.sets }
     }
 
-    fn write(&self, ask: &Ask, out: &mut Vec<u8>) {
-        let (key, size) = (ask.key, self.value_bytes);
+    fn write(&self, operation: &KeyOperation, out: &mut Vec<u8>) {
+        let (key, size) = (operation.key, self.value_bytes);
         // Writing into memory cannot fail.
-        _ = match (self.dialect, ask.is_set) {
+        _ = match (self.dialect, operation.is_set) {
             (Dialect::Resp, false) => write!(out, "*2\r\n$3\r\nGET\r\n$17\r\nnearmiss:{key:08}\r\n"),
             (Dialect::Resp, true) => write!(out, "*3\r\n$3\r\nSET\r\n$17\r\nnearmiss:{key:08}\r\n${size}\r\n"),
             (Dialect::Memcached, false) => write!(out, "get nearmiss:{key:08}\r\n"),
             (Dialect::Memcached, true) => write!(out, "set nearmiss:{key:08} 0 0 {size}\r\n"),
         };
-        if ask.is_set {
+        if operation.is_set {
             self.value(key, out);
             out.extend_from_slice(b"\r\n");
         }
     }
 
-    fn read(&self, ask: &Ask, reply: &mut Vec<u8>, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
+    fn read(&self, operation: &KeyOperation, reply: &mut Vec<u8>, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
         if reply.is_empty() {
-            let judged = self.judge(ask, bytes);
+            let judged = self.judge(operation, bytes);
             if judged == Ok(None) {
                 reply.extend_from_slice(bytes);
             }
             return judged;
         }
         reply.extend_from_slice(bytes);
-        self.judge(ask, reply)
+        self.judge(operation, reply)
     }
 
-    fn end(&self, _ask: &Ask, _reply: &mut Vec<u8>) -> Result<Answer, Fault> {
+    fn end(&self, _operation: &KeyOperation, _reply: &mut Vec<u8>) -> Result<Answer, Fault> {
         Err(Fault::Closed)
     }
 }
@@ -252,18 +252,18 @@ mod tests {
     fn answers_read_the_same_however_they_arrive() {
         for dialect in [Dialect::Resp, Dialect::Memcached] {
             let keys = keys(dialect);
-            let get = Ask { key: 7, is_set: false };
-            let set = Ask { key: 7, is_set: true };
+            let get = KeyOperation { key: 7, is_set: false };
+            let set = KeyOperation { key: 7, is_set: true };
             let cases = [
                 (get, right_value(&keys, 7), false),
                 (get, dialect.absent().to_vec(), true),
                 (set, dialect.stored().to_vec(), false),
             ];
-            for (ask, bytes, is_absent) in cases {
+            for (operation, bytes, is_absent) in cases {
                 for step in 1..=bytes.len() {
                     let mut reply = Vec::new();
                     let mut answers =
-                        bytes.chunks(step).map(|piece| keys.read(&ask, &mut reply, piece).expect("right"));
+                        bytes.chunks(step).map(|piece| keys.read(&operation, &mut reply, piece).expect("right"));
                     let answer = answers.find_map(|answer| answer).expect("whole");
                     assert_eq!(answer.is_absent, is_absent, "{dialect:?} in steps of {step}");
                     assert_eq!(answers.count(), 0, "whole before the end");
@@ -273,10 +273,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_refusals_and_noise_are_told_apart() {
+    fn wrong_values_refusals_and_noise_are_distinguished() {
         for (dialect, refusal) in [(Dialect::Resp, &b"-ERR no\r\n"[..]), (Dialect::Memcached, b"SERVER_ERROR\r\n")] {
             let keys = keys(dialect);
-            let read = |bytes: &[u8]| keys.read(&Ask { key: 7, is_set: false }, &mut Vec::new(), bytes).err();
+            let read = |bytes: &[u8]| keys.read(&KeyOperation { key: 7, is_set: false }, &mut Vec::new(), bytes).err();
             let mut wrong = right_value(&keys, 7);
             let middle = wrong.len() - 12;
             wrong[middle] ^= 1;

@@ -6,7 +6,7 @@ use crate::http::reply::{Body, Expected, Reply, Statuses};
 use crate::laws;
 use crate::load::{Answer, Fault, Load};
 use crate::object::{Kind, Object};
-use crate::part::Part;
+use crate::part::LoadPart;
 use crate::popularity::Popularity;
 use httpdate::HttpDate;
 use std::io::Write as _;
@@ -53,7 +53,7 @@ pub enum Form {
 
 /// One request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ask {
+pub struct WebRequest {
     object: Object,
     form: Form,
     id: u64,
@@ -76,7 +76,7 @@ pub struct Clients {
 
 impl Clients {
     /// Creates the clients that the arguments specify.
-    pub fn new(arguments: &Arguments, part: Part, seed: u64, working_set: u64, filling: Vec<bool>) -> Clients {
+    pub fn new(arguments: &Arguments, part: LoadPart, seed: u64, working_set: u64, filling: Vec<bool>) -> Clients {
         Clients {
             popularity: Popularity::new(part.index as u16, working_set),
             profile: arguments.profile,
@@ -100,16 +100,16 @@ impl Clients {
     }
 
     /// The next request of the sequence.
-    fn draw(&mut self, is_filling: bool) -> Ask {
+    fn draw(&mut self, is_filling: bool) -> WebRequest {
         self.sent += 1;
         let (hash, id) = (mix(mix(self.seed) ^ self.sent), self.first_id + self.sent);
         match self.profile {
             Profile::WebAxe4 => {
-                Ask { object: self.popularity.next(hash, is_filling), form: Clients::form(hash, is_filling), id }
+                WebRequest { object: self.popularity.next(hash, is_filling), form: Clients::form(hash, is_filling), id }
             }
             Profile::Static => {
                 let number = (hash % u64::from(self.files)) as u32;
-                Ask { object: Object { kind: Kind::File, world: 0, number }, form: Form::Plain, id }
+                WebRequest { object: Object { kind: Kind::File, world: 0, number }, form: Form::Plain, id }
             }
         }
     }
@@ -127,74 +127,74 @@ impl Clients {
         }
     }
 
-    fn expected(ask: &Ask) -> Expected {
-        let statuses = if ask.form == Form::Unchanged { Statuses::NotModified } else { Statuses::Ok };
+    fn expected(request: &WebRequest) -> Expected {
+        let statuses = if request.form == Form::Unchanged { Statuses::NotModified } else { Statuses::Ok };
         Expected {
-            body: Body::Of(ask.object.content(), ask.object.size()),
+            body: Body::Content(request.object.content(), request.object.size()),
             statuses,
-            is_head: ask.form == Form::Head,
-            is_plain: ask.form == Form::Plain,
-            id: Some(ask.id),
+            is_head: request.form == Form::Head,
+            is_plain: request.form == Form::Plain,
+            id: Some(request.id),
         }
     }
 
-    fn conditions(ask: &Ask, out: &mut Vec<u8>) {
+    fn conditions(request: &WebRequest, out: &mut Vec<u8>) {
         let date = |seconds| HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds));
         // Writing into memory cannot fail.
-        _ = match ask.form {
-            Form::Changed => write!(out, "If-Modified-Since: {}\r\n", date(ask.object.modified() - DAY)),
-            Form::Unchanged => write!(out, "If-Modified-Since: {}\r\n", date(ask.object.modified())),
+        _ = match request.form {
+            Form::Changed => write!(out, "If-Modified-Since: {}\r\n", date(request.object.modified() - DAY)),
+            Form::Unchanged => write!(out, "If-Modified-Since: {}\r\n", date(request.object.modified())),
             Form::Reload => write!(out, "Cache-Control: no-cache\r\nPragma: no-cache\r\n"),
-            Form::Post => write!(out, "Content-Length: {}\r\n", post_length(ask)),
+            Form::Post => write!(out, "Content-Length: {}\r\n", post_length(request)),
             Form::Plain | Form::Head => Ok(()),
         };
     }
 }
 
-fn post_length(ask: &Ask) -> u64 {
-    mix(ask.id) % LONGEST_POST
+fn post_length(request: &WebRequest) -> u64 {
+    mix(request.id) % LONGEST_POST
 }
 
 impl Load for Clients {
-    type Ask = Ask;
+    type Request = WebRequest;
     type Reply = Reply;
     const SERVER_CLOSES: bool = true;
 
-    fn pick(&mut self, phase: usize) -> Ask {
+    fn pick(&mut self, phase: usize) -> WebRequest {
         self.draw(self.filling.get(phase).copied().unwrap_or(false))
     }
 
-    fn write(&self, ask: &Ask, out: &mut Vec<u8>) {
-        let method = match ask.form {
+    fn write(&self, request: &WebRequest, out: &mut Vec<u8>) {
+        let method = match request.form {
             Form::Post => "POST",
             Form::Head => "HEAD",
             _ => "GET",
         };
         // An answer to POST makes caches forget the target: POST has targets of its own.
-        let query = if ask.form == Form::Post { "?post" } else { "" };
+        let query = if request.form == Form::Post { "?post" } else { "" };
         let connection = if self.closes { "Connection: close\r\n" } else { "" };
         // Writing into memory cannot fail.
         _ = write!(
             out,
             "{method} {}{query} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nearmiss-webload\r\nAccept: */*\r\n\
              Webload-Id: {}\r\n{connection}",
-            ask.object, self.authority, ask.id
+            request.object, self.authority, request.id
         );
-        Clients::conditions(ask, out);
+        Clients::conditions(request, out);
         out.extend_from_slice(b"\r\n");
-        if ask.form == Form::Post {
+        if request.form == Form::Post {
             let start = out.len();
-            out.resize(start + post_length(ask) as usize, 0);
-            Content::of(ask.id).fill(0, &mut out[start..]);
+            out.resize(start + post_length(request) as usize, 0);
+            Content::of(request.id).fill(0, &mut out[start..]);
         }
     }
 
-    fn read(&self, ask: &Ask, reply: &mut Reply, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
-        reply.read(&Clients::expected(ask), bytes)
+    fn read(&self, request: &WebRequest, reply: &mut Reply, bytes: &[u8]) -> Result<Option<Answer>, Fault> {
+        reply.read(&Clients::expected(request), bytes)
     }
 
-    fn end(&self, ask: &Ask, reply: &mut Reply) -> Result<Answer, Fault> {
-        reply.end(&Clients::expected(ask))
+    fn end(&self, request: &WebRequest, reply: &mut Reply) -> Result<Answer, Fault> {
+        reply.end(&Clients::expected(request))
     }
 
     fn is_filled(&self) -> bool {
@@ -247,10 +247,10 @@ mod tests {
         (0..100).for_each(|_| _ = first.pick(1));
         let mut second = clients();
         second.skip(sent + 100);
-        let asks = |clients: &mut Clients| {
-            (0..50).map(|_| clients.pick(1)).map(|ask| (ask.object, ask.id)).collect::<Vec<_>>()
+        let requests = |clients: &mut Clients| {
+            (0..50).map(|_| clients.pick(1)).map(|request| (request.object, request.id)).collect::<Vec<_>>()
         };
-        assert_eq!(asks(&mut first), asks(&mut second));
+        assert_eq!(requests(&mut first), requests(&mut second));
     }
 
     #[test]

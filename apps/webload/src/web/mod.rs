@@ -5,7 +5,7 @@ mod clients;
 use crate::arrivals::Spacing;
 use crate::engine::{Connections, Phase, Plan};
 use crate::outcome::{self, Outcome, Problem};
-use crate::part::{self, Part, Spread};
+use crate::part::{self, LoadPart, Spread};
 use crate::ports;
 use crate::rate::{nanoseconds, resolve};
 use crate::report::{PhaseReport, Report};
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Requests a second at the peak
     #[arg(long, value_name = "RATE")]
     rate: f64,
-    /// Phases, in order: fill lasts until the whole working set was asked for, top1 and top2 are measured
+    /// Phases, in order: fill lasts until the whole working set was requested, top1 and top2 are measured
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fill,top1,top2")]
     phases: Vec<PhaseName>,
     /// How long top1 and top2 last, each (4 hours in the paper)
@@ -61,7 +61,7 @@ pub struct Arguments {
     /// Go on where another run ended, with its cache as it is: the `next request` that it printed
     #[arg(long, value_name = "REQUEST", default_value_t = 0)]
     from: u64,
-    /// What is asked for
+    /// Requests to send
     #[arg(long, value_enum, default_value = "webaxe-4")]
     profile: Profile,
     /// Files of the static profile
@@ -84,7 +84,7 @@ pub struct Arguments {
     processes: Option<usize>,
     /// The part that this process is
     #[arg(long, hide = true)]
-    part: Option<Part>,
+    part: Option<LoadPart>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -172,7 +172,7 @@ fn warm_up(arguments: &Arguments) -> Option<u64> {
     has_one.then(|| nanoseconds(arguments.warm_up))
 }
 
-fn plan(to: SocketAddr, arguments: &Arguments, part: Part) -> Plan {
+fn plan(to: SocketAddr, arguments: &Arguments, part: LoadPart) -> Plan {
     let share = |rate: f64| rate / part.of as f64;
     let phase = |name: &PhaseName| {
         let is_fill = *name == PhaseName::Fill;

@@ -38,7 +38,7 @@ pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
     }
 }
 
-/// A gain that one part makes alone, to this share, is no finding where the whole run may have none.
+/// A gain that one part makes to this share, and no other part has, is no finding where the whole run may have none.
 const BY_ONE_PART: f64 = 2.0 / 3.0;
 
 /// Widens a gain's range by the uncertainty of the recorded parts about the whole run. Returns the sentence that
@@ -50,7 +50,7 @@ pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
         return None;
     }
     let (low, high) = (percent(whole.low), percent(whole.high.min(1.0)));
-    if whole.low <= 0.0 && whole.by_one_part > BY_ONE_PART {
+    if whole.low <= 0.0 && whole.by_one_part > BY_ONE_PART && whole.gaining_parts < 2 {
         return Some(format!(
             "{} would save {} of the recorded parts' cycles, {} of that in one part: of the whole run it saves anything from \
              {low} to {high} (95% confidence), so it is no finding yet. Record more: --within 5m.",
@@ -60,7 +60,8 @@ pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
         ));
     }
     prediction.approximate.push(format!(
-        "the recorded parts are a sample of the run: of all of it {low} to {high} are saved (95% confidence)"
+        "the recorded parts are a sample of what the guest ran: of all of that {low} to {high} are saved (95% \
+         confidence)"
     ));
     prediction.low = prediction.low.min(whole.low);
     prediction.high = prediction.high.max(whole.high.min(1.0));
@@ -110,7 +111,7 @@ fn to_tens(share: f64) -> f64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::finding::{Base, Evidence, OfWholeRun, Reach};
+    use nearmiss_record::finding::{Base, Evidence, Reach, SavingRange};
 
     fn finding(known: Known, prediction: Prediction) -> Finding {
         Finding {
@@ -129,17 +130,18 @@ mod tests {
     }
 
     #[test]
-    fn what_one_part_gains_alone_is_no_finding() {
-        let of = |low, by_one_part| {
-            let of_whole_run = Some(OfWholeRun { low, high: 0.2, by_one_part });
+    fn a_gain_of_one_part_alone_is_no_finding() {
+        let of = |low, by_one_part, gaining_parts| {
+            let of_whole_run = Some(SavingRange { low, high: 0.2, by_one_part, gaining_parts });
             let gain = Prediction { gain: 0.1, low: 0.09, high: 0.11, of_whole_run, ..Prediction::default() };
             let mut finding = finding(Known::Modelled, gain);
             let doubt = for_the_whole_run(&mut finding);
             (doubt.is_some(), finding.prediction.low, finding.prediction.high)
         };
-        assert_eq!(of(-0.05, 0.9), (true, 0.09, 0.11));
-        assert_eq!(of(-0.05, 0.4), (false, -0.05, 0.2), "several parts gain");
-        assert_eq!(of(0.02, 0.9), (false, 0.02, 0.2), "the whole run gains something");
+        assert_eq!(of(-0.05, 0.9, 1), (true, 0.09, 0.11));
+        assert_eq!(of(-0.05, 0.9, 2), (false, -0.05, 0.2), "another part gains less");
+        assert_eq!(of(-0.05, 0.4, 0), (false, -0.05, 0.2), "several parts gain");
+        assert_eq!(of(0.02, 0.9, 1), (false, 0.02, 0.2), "the whole run gains something");
     }
 
     #[test]
@@ -148,8 +150,8 @@ mod tests {
             let gain = Prediction { gain: 0.058, low: -0.1, high: 0.06, ..Prediction::default() };
             let mut finding = finding(known, gain);
             within_its_bound(&mut finding, most_gain);
-            let said = finding.prediction;
-            (said.gain, said.low, said.high, said.approximate.len())
+            let capped = finding.prediction;
+            (capped.gain, capped.low, capped.high, capped.approximate.len())
         };
         assert_eq!(of(Known::Modelled, 0.005), (0.007, -0.1, 0.007, 1));
         assert_eq!(of(Known::Modelled, 0.06), (0.058, -0.1, 0.06, 0));
@@ -168,32 +170,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_a_share_of_the_measured_cycles() {
-        let mut said = prediction();
-        by_measured_cycles(&mut said, &Measured { cycles: 2_000, ..Measured::default() });
-        assert_eq!([said.gain, said.low, said.high], [0.15, 0.1, 0.2]);
-        assert_eq!((said.measured_cycles, said.of.to_string().as_str()), (Some(2_000), "the measured cycles at most"));
-        assert!(said.approximate.is_empty());
+    fn the_saving_is_a_share_of_the_measured_cycles() {
+        let mut scaled = prediction();
+        by_measured_cycles(&mut scaled, &Measured { cycles: 2_000, ..Measured::default() });
+        assert_eq!([scaled.gain, scaled.low, scaled.high], [0.15, 0.1, 0.2]);
+        assert_eq!(
+            (scaled.measured_cycles, scaled.of.to_string().as_str()),
+            (Some(2_000), "the measured cycles at most")
+        );
+        assert!(scaled.approximate.is_empty());
     }
 
     #[test]
     fn no_more_is_saved_than_was_measured() {
-        let mut said = prediction();
-        by_measured_cycles(&mut said, &Measured { cycles: 320, ..Measured::default() });
-        assert_eq!([said.gain, said.low, said.high], [0.9, 0.6, 1.0], "the model is three times too slow");
-        assert!(said.approximate[0].starts_with("the model saves up to 125% of the measured cycles"));
+        let mut scaled = prediction();
+        by_measured_cycles(&mut scaled, &Measured { cycles: 320, ..Measured::default() });
+        assert_eq!([scaled.gain, scaled.low, scaled.high], [0.9, 0.6, 1.0], "the model is three times too slow");
+        assert!(scaled.approximate[0].starts_with("the model saves up to 125% of the measured cycles"));
     }
 
     #[test]
     fn how_good_the_model_is_follows_from_its_cores() {
-        let said = |overlap| {
-            let mut said = Prediction { overlap, ..prediction() };
-            by_modelled_cycles(&mut said);
-            assert_eq!((said.gain, said.measured_cycles), (0.3, None));
-            said.approximate.remove(0)
+        let note = |overlap| {
+            let mut modelled = Prediction { overlap, ..prediction() };
+            by_modelled_cycles(&mut modelled);
+            assert_eq!((modelled.gain, modelled.measured_cycles), (0.3, None));
+            modelled.approximate.remove(0)
         };
-        assert!(said(Some(0.6)).contains(" in 2 of 20 programs, with a median error of 64% (experiments/"));
-        assert!(said(None).contains(" in 16 of 20 programs, with a median error of 13% (experiments/"));
+        assert!(note(Some(0.6)).contains(" in 2 of 20 programs, with a median error of 64% (experiments/"));
+        assert!(note(None).contains(" in 16 of 20 programs, with a median error of 13% (experiments/"));
     }
 
     /// `NAME: within 30%: 3 of 20; of memory-bound programs …; median error 73%`, the overlap first.

@@ -1,10 +1,10 @@
 //! A run without a finding: nothing to remedy, or waits that no remedy explains.
 
-use crate::{Case, Remedy};
+use crate::{Case, Remedy, Traced};
 use nearmiss_record::finding::{LEAST_GAIN, Unexplained};
-use nearmiss_record::model::{MissClass, ModelRecord};
+use nearmiss_record::model::ModelRecord;
 use nearmiss_record::waits::{Reason, Waits};
-use nearmiss_record::words::percent;
+use nearmiss_record::words::{duration, listed, percent};
 
 /// Waits that something could save, below this share of the command's cycles, leave nothing to remedy.
 const LEAST_WAIT: f64 = 0.05;
@@ -34,29 +34,29 @@ pub(crate) enum Calm {
 }
 
 impl Calm {
-    pub(crate) fn of(case: &Case, asked: &[&Remedy], rehearsed: Rehearsed) -> Self {
-        let seen = seen(asked, &rehearsed);
+    pub(crate) fn of(case: &Case, consulted: &[&Remedy], rehearsed: Rehearsed) -> Self {
+        let seen = seen(consulted, &rehearsed);
         let Some(traced) = &case.traced else { return Calm::Healthy(format!("{seen}.")) };
-        let why = format!("{}, and {seen}.", waiting(&traced.model));
+        let why = format!("{}; {seen}.", waiting(traced));
         if can_be_saved(&traced.model) < LEAST_WAIT {
             return Calm::Healthy(why);
         }
-        let asked = asked.iter().map(|remedy| remedy.name.to_owned()).collect();
-        Calm::Unexplained(Unexplained { asked, why, waits: Waits::new(&traced.model).heaviest(NAMED) })
+        let consulted = consulted.iter().map(|remedy| remedy.name.to_owned()).collect();
+        Calm::Unexplained(Unexplained { consulted, why, waits: Waits::new(&traced.model).heaviest(NAMED) })
     }
 }
 
 /// Describes the remedies' results.
-fn seen(asked: &[&Remedy], rehearsed: &Rehearsed) -> String {
+fn seen(consulted: &[&Remedy], rehearsed: &Rehearsed) -> String {
     if rehearsed.suspected == 0 {
-        asked.iter().map(|remedy| remedy.nothing_found).collect::<Vec<_>>().join(", ")
+        consulted.iter().map(|remedy| remedy.nothing_found).collect::<Vec<_>>().join(", ")
     } else if rehearsed.bound < LEAST_GAIN {
         format!("what looks like something to remedy costs {} at most", percent(rehearsed.bound))
     } else if rehearsed.most < LEAST_GAIN {
         let waits = percent(rehearsed.most);
         format!(
             "what looks like something to remedy waits {waits} of the cycles as modelled, and may wait longer where the \
-             CPUs meet in another order"
+            CPUs run in another order"
         )
     } else {
         let best = match percent(rehearsed.best) {
@@ -75,35 +75,41 @@ fn can_be_saved(model: &ModelRecord) -> f64 {
     saved.sum::<u64>() as f64 / model.totals.cycles.max(1) as f64
 }
 
-fn waiting(model: &ModelRecord) -> String {
-    let totals = &model.totals;
-    let waiting = percent(totals.stall_cycles as f64 / totals.cycles.max(1) as f64);
-    let conflicts: u64 = totals.levels.iter().map(|level| level.class(MissClass::Conflict)).sum();
-    let misses: u64 = totals.levels.iter().map(|level| level.misses()).sum();
-    let conflicts = percent(conflicts as f64 / misses.max(1) as f64);
-    format!(
-        "{waiting} of the modelled cycles wait for caches and memory, {conflicts} of all misses are conflict misses"
-    )
+/// Describes how much was recorded, and what of it waits for which reasons.
+fn waiting(traced: &Traced) -> String {
+    let (model, totals) = (&traced.model, &traced.model.totals);
+    let share = |cycles: u64| percent(cycles as f64 / totals.cycles.max(1) as f64);
+    let time = duration(traced.cpu_ns());
+    let recorded = match traced.manifest.covered {
+        Some(covered) if covered.ended => format!("the {time} of CPU time that were recorded, of a longer run"),
+        Some(covered) if covered.has_pauses() => format!("the {time} of CPU time that were recorded"),
+        _ => format!("its {time} of CPU time"),
+    };
+    let reasons = Waits::new(model).reasons(totals);
+    let named = reasons.iter().filter(|(_, cycles)| cycles * 100 >= totals.cycles).take(NAMED);
+    let named: Vec<String> = named.map(|(words, cycles)| format!("{} for {words}", share(*cycles))).collect();
+    let named = if named.is_empty() { String::new() } else { format!(": {}", listed(&named, "and")) };
+    format!("{} of {recorded} (modelled) waits for caches and memory{named}", share(totals.stall_cycles))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(most: f64, bound: f64, best: f64) -> String {
+    fn outcome(most: f64, bound: f64, best: f64) -> String {
         seen(&[], &Rehearsed { suspected: 1, most, bound, best, doubtful: false, otherwise: Vec::new() })
     }
 
     #[test]
     fn a_bound_is_printed_where_it_holds_in_every_order_alone() {
-        assert_eq!(said(0.002, 0.015, 0.0), "what looks like something to remedy costs 1.5% at most");
-        let unbounded = said(0.002, 0.4, 0.0);
+        assert_eq!(outcome(0.002, 0.015, 0.0), "what looks like something to remedy costs 1.5% at most");
+        let unbounded = outcome(0.002, 0.4, 0.0);
         assert!(unbounded.contains("waits 0.2% of the cycles as modelled") && !unbounded.contains("at most"));
     }
 
     #[test]
     fn remedies_that_would_lose_are_left_out() {
-        assert_eq!(said(0.5, 0.5, 0.011), "the best remedy that was rehearsed would gain 1.1%");
-        assert_eq!(said(0.5, 0.5, -0.49), "no remedy that was rehearsed would gain anything");
+        assert_eq!(outcome(0.5, 0.5, 0.011), "the best remedy that was rehearsed would gain 1.1%");
+        assert_eq!(outcome(0.5, 0.5, -0.49), "no remedy that was rehearsed would gain anything");
     }
 }

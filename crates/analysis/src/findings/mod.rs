@@ -4,11 +4,12 @@
 mod accuracy;
 mod advice;
 mod calm;
+mod moments;
 
-use crate::large_pages::{lacks_look_ups, large_pages};
 use crate::{Case, CaseError, Remedy, Suspicions};
 use accuracy::{by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
 use calm::{Calm, Rehearsed};
+pub use moments::{Moment, over_moments};
 use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -35,15 +36,14 @@ impl Detected<'_> {
     pub fn missing_parts(&self, case: &Case) -> BTreeSet<&'static str> {
         let suspicions = self.suspected.iter().flat_map(|(_, suspicions)| suspicions);
         let matters = suspicions.filter(|suspicion| suspicion.most_gain() >= LEAST_GAIN);
-        let look_ups = case.traced.as_ref().is_some_and(lacks_look_ups).then_some("addresses");
-        matters.filter_map(|suspicion| suspicion.lacks(case)).chain(look_ups).collect()
+        matters.filter_map(|suspicion| suspicion.lacks(case)).collect()
     }
 }
 
 /// Looks for suspicions with the remedies that the run has enough for, side by side.
 pub fn detect<'r>(case: &Case, remedies: &'r [&'r Remedy]) -> Result<Detected<'r>, CaseError> {
     refuse_blind(case)?;
-    let able: Vec<&'r Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_met_by(case)).collect();
+    let able: Vec<&'r Remedy> = remedies.iter().copied().filter(|remedy| remedy.needs.are_satisfied_by(case)).collect();
     let suspicions = side_by_side(&able, |remedy| (remedy.detect)(case))?;
     Ok(Detected { remedies, suspected: able.into_iter().zip(suspicions).collect() })
 }
@@ -56,7 +56,7 @@ pub fn judge(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Findings, CaseError> {
     let remedies = detected.remedies;
-    let asked: Vec<&Remedy> = detected.suspected.iter().map(|(remedy, _)| *remedy).collect();
+    let consulted: Vec<&Remedy> = detected.suspected.iter().map(|(remedy, _)| *remedy).collect();
     let judged = side_by_side(&detected.suspected, |(remedy, suspicions)| {
         judge_one(case, remedy, suspicions, options, progress)
     })?;
@@ -72,7 +72,7 @@ pub fn judge(
         findings.retain(|finding| finding.prediction.gain >= LEAST_GAIN);
     }
     let calm = (best < LEAST_GAIN).then(|| {
-        Calm::of(case, &asked, Rehearsed { suspected, most, bound, best, doubtful: !doubts.is_empty(), otherwise })
+        Calm::of(case, &consulted, Rehearsed { suspected, most, bound, best, doubtful: !doubts.is_empty(), otherwise })
     });
     let (healthy, unexplained) = match calm {
         Some(Calm::Healthy(why)) => (Some(why), None),
@@ -90,7 +90,7 @@ pub fn judge(
         healthy,
         unexplained,
         advice: case.traced.as_ref().map(|traced| advice::advice(&traced.model)).unwrap_or_default(),
-        notes: doubts.into_iter().chain(notes(case, remedies)?).collect(),
+        notes: doubts.into_iter().chain(notes(case, remedies)).collect(),
     })
 }
 
@@ -161,7 +161,7 @@ fn refuse_blind(case: &Case) -> Result<(), CaseError> {
     let observed = observation.observed();
     if observed.polls.is_empty() && observed.cpu_ns == 0 {
         return Err(CaseError::Unfit(format!(
-            "{}: this observation saw no poll and no CPU time, so it says nothing of its program; observe again with \
+            "{}: this observation saw no poll and no CPU time, so it shows nothing of its program; observe again with \
              --polls --log, while the program works",
             observation.run().path().display()
         )));
@@ -179,10 +179,9 @@ fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Fin
     finding
 }
 
-/// Notes of the case, the gain of large pages (which no remedy provides), and the remedies that did not run.
-fn notes(case: &Case, remedies: &[&Remedy]) -> Result<Vec<String>, CaseError> {
-    let idle = remedies.iter().filter(|remedy| !remedy.needs.are_met_by(case));
+/// Notes of the case, and the remedies that did not run.
+fn notes(case: &Case, remedies: &[&Remedy]) -> Vec<String> {
+    let idle = remedies.iter().filter(|remedy| !remedy.needs.are_satisfied_by(case));
     let idle = idle.map(|remedy| format!("{} did not run: it needs {}.", remedy.name, remedy.needs));
-    let pages = case.traced.as_ref().map(large_pages).transpose()?.flatten();
-    Ok(case.notes().into_iter().chain(pages).chain(idle).collect())
+    case.notes().into_iter().chain(idle).collect()
 }

@@ -64,7 +64,7 @@ pub fn ends(status: Option<CommandStatus>) -> (Option<i32>, Option<i32>) {
 /// How much was recorded, where that may not be all.
 fn coverage(recorded: &Recorded) -> Option<Coverage> {
     let covered = &recorded.covered;
-    (covered.parts > 1 || covered.ended).then_some(Coverage {
+    (covered.paused || covered.ended).then_some(Coverage {
         parts: covered.parts,
         recorded_ns: covered.recorded.as_nanos() as u64,
         reached_ns: covered.reached.as_nanos() as u64,

@@ -10,7 +10,7 @@ pub use manifest::ends;
 use crate::modelling::{Modelled, Modelling, Tables};
 use crate::traced::Recorded;
 use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::ModelRecord;
@@ -132,7 +132,7 @@ pub struct Counted {
     pub emulator: String,
 }
 
-/// Records a command for its counts alone. `whole` refuses a recording whose figures mean nothing.
+/// Records a command for its counts alone. `whole` refuses a recording without meaningful figures.
 pub fn count(
     session: Session,
     command: GuestCommand,
@@ -162,7 +162,7 @@ pub fn count_misses(
     machine: &Machine,
 ) -> Result<(session::Recorded, ModelTotals), RecordError> {
     let options = ModelOptions::of(session.header(), Order::Recorded);
-    let mut counter = Counter::new(machine, &Policy::RECORDED, &options, Deaf)?;
+    let mut counter = Counter::new(machine, &Policy::RECORDED, &options, NullObserver)?;
     let sink: &mut Sink<'_> = &mut |head, records| counter.chunk(head, records).map_err(|e| e.to_string());
     let recorded = session.record(command, sink)?;
     Ok((recorded, counter.finish()?.0))

@@ -4,7 +4,7 @@ use super::programs::{Program, TUNABLES, all};
 use super::{RUNS, spread};
 use nearmiss_machine::describe::{cachegrind_like, filter_for_counts};
 use nearmiss_machine::model::{Counter, ModelOptions};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::counts::ByKind;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
@@ -20,7 +20,7 @@ const I1: &str = "32768,8,64";
 const D1: &str = "32768,8,64";
 const LL: &str = "8388608,16,64";
 
-/// What both count.
+/// Misses that both count.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     instructions: u64,
@@ -40,14 +40,14 @@ enum Start {
     Cold,
 }
 
-/// Prints both columns for every program whose name contains `name`, and the geometric mean of the ratios of time.
+/// Prints both columns for every program with `name` in its name, and the geometric mean of the ratios of time.
 pub fn compare(name: &str) -> Result<(), Box<dyn Error>> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("(a) skipped: valgrind is not installed (apt-get install valgrind)");
         return Ok(());
     }
     println!("(a) nearmiss trace --only user --counts beside cachegrind --cache-sim=yes; I1 {I1}, D1 {D1}, LL {LL}");
-    println!("    both count misses and tell no classes apart; cachegrind also charges them to source lines, which");
+    println!("    both count misses and distinguish no classes; cachegrind also charges them to source lines, which");
     println!("    --counts does not (leave it out for that, and for classes and objects: then (b) is the time)");
     println!("    counts: modelled by both; cachegrind with --vex-guest-chase=no (by default it counts up to 3% too");
     println!(
@@ -192,7 +192,7 @@ fn command(program: &Program) -> Result<GuestCommand, Box<dyn Error>> {
     Ok(command)
 }
 
-/// The command's time in a guest whose window closes at once.
+/// The command's time in a guest with a window that closes at once.
 fn guest_alone(program: &Program) -> Result<Duration, Box<dyn Error>> {
     let closed = Window { length: Some(Length::Instructions(1)), ..Window::default() };
     let started = Instant::now();
@@ -215,7 +215,7 @@ fn tap(program: &Program, start: Start) -> Result<(Counts, Duration, Duration), 
     let filter = filter_for_counts(&machine);
     let session = session(program, filter, start)?;
     let options = ModelOptions { coherence: false, ..ModelOptions::of(session.header(), Order::Recorded) };
-    let mut model = Counter::new(&machine, &Policy::default(), &options, Deaf)?;
+    let mut model = Counter::new(&machine, &Policy::default(), &options, NullObserver)?;
     let recorded = session
         .record(command(program)?, &mut |head, records| model.chunk(head, records).map_err(|e| e.to_string()))?;
     let totals = model.finish()?.0.sum();

@@ -3,7 +3,7 @@
 //! (a) counts and time beside cachegrind's, (b) the whole machine, (c) replay, (d) many geometries in one pass,
 //! (e) boot, (f) memory, (g) what a trace costs by kind of program. Times are medians of interleaved runs with their
 //! spread; nothing here gates anything.
-//! With `-- NAME`, (a) alone, of the programs whose name contains it; with `-- whole`, (b) to (f) alone;
+//! With `-- NAME`, (a) alone, of the programs with it in their name; with `-- whole`, (b) to (f) alone;
 //! with `-- slowdown`, (g) alone.
 
 mod cachegrind;

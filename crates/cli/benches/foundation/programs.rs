@@ -1,4 +1,4 @@
-//! What is measured: three subjects, three programs of Debian, and one with two threads.
+//! Measured programs: three subjects, three programs of Debian, and one with two threads.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -5,7 +5,7 @@ use nearmiss_host::load;
 use nearmiss_machine::curve::Geometries;
 use nearmiss_machine::describe::cut;
 use nearmiss_machine::model::{Model, ModelOptions};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::reference::Kind;
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 const SORT: [&str; 6] = ["sort", "-S", "20M", "--parallel=1", "-o", "/dev/null"];
 
-/// The machine of a row: this host with one CPU, or one whose filter is the same on 1, 2 and 4.
+/// The machine of a row: this host with one CPU, or one with the same filter on 1, 2 and 4.
 const HOST: [&str; 2] = ["--cpus", "1"];
 const FOUR_WAY: &str = "xeon-mp-4way-l3";
 
-/// What a row is called, and the options of its traces.
+/// Name of a row, and the options of its traces.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const ROWS: [Row; 8] = [
@@ -97,7 +97,8 @@ fn replay(run: &RunDir) -> Result<(), Box<dyn Error>> {
     let (mut decoding, mut modelling, mut records) = (Vec::new(), Vec::new(), 0);
     let mut lines = Vec::new();
     for n in 0..RUNS {
-        let mut model = Model::new(&machine, &Policy::default(), &ModelOptions::of(&header, Order::Recorded), Deaf)?;
+        let mut model =
+            Model::new(&machine, &Policy::default(), &ModelOptions::of(&header, Order::Recorded), NullObserver)?;
         let mut block = Block::default();
         let (mut decode, mut replay) = (Duration::ZERO, Duration::ZERO);
         records = 0;

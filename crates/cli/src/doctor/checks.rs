@@ -178,7 +178,7 @@ fn trial(probe: &dyn Probe, parts: &[Row]) -> Option<Row> {
     Some(match probe.trial()? {
         Ok(found) => row("trace", "a trace of `true`", State::Works, found, ""),
         Err(why) => {
-            let todo = "mend what this line says, then try `nearmiss trace -- true`";
+            let todo = "repair what this line names, then try `nearmiss trace -- true`";
             row("trace", "a trace of `true`", State::Missing, why, todo)
         }
     })

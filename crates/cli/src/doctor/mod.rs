@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Arguments of `nearmiss doctor`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  nearmiss doctor --quick      what can be told without a guest
+  nearmiss doctor --quick      what can be checked without a guest
   nearmiss doctor --json | jq '.rows[] | select(.state == \"missing\")'")]
 pub struct Args {
     /// Print the record (nearmiss/doctor/1) instead of the table
@@ -119,7 +119,9 @@ impl Report {
 fn sentence(verb: &str, rows: &[Row]) -> String {
     let with = |state: State| -> Vec<&str> {
         let rows = rows.iter().filter(|r| r.verb == verb && r.state == state);
-        rows.map(|r| r.name.split(" (").next().unwrap_or(&r.name)).collect()
+        // Parts of a remedy share its name: one may work without the other.
+        let short = |name: &'_ str| if verb == "apply" { name.len() } else { name.find(" (").unwrap_or(name.len()) };
+        rows.map(|r| &r.name[..short(&r.name)]).collect()
     };
     let (missing, limited) = (with(State::Missing), with(State::Limited));
     let some = rows.iter().any(|r| r.verb == verb && matches!(r.state, State::Works | State::Limited));

@@ -101,7 +101,7 @@ fn a_machine_that_has_everything() {
 }
 
 #[test]
-fn a_bare_machine_is_told_what_to_type() {
+fn a_bare_machine_is_shown_commands_to_type() {
     let noexec = Inability { why: "no directory to map libraries from".into(), todo: "export TMPDIR=DIR".into() };
     let bare = Fake {
         files: HashMap::from([
@@ -162,7 +162,7 @@ fn taking_one_thing_away_changes_its_row_alone() {
 }
 
 #[test]
-fn what_the_instruments_answer_is_what_can_be_observed() {
+fn the_answers_of_the_instruments_are_those_of_an_observation() {
     let mut user = server();
     user.root = false;
     user.instruments = instruments(&[

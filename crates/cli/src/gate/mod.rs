@@ -1,4 +1,4 @@
-//! The verb `gate`: a performance test whose figures are counted, with limits and with causes.
+//! The verb `gate`: a performance test with counted figures, with limits and with causes.
 
 mod commands;
 mod outputs;
@@ -33,7 +33,7 @@ const MACHINE: &str = "zen4-genoa";
 
 Figures are modelled: counted in a guest of a described machine, so that they do not depend on the
 host. Each side is recorded at least 3 times, with the same addresses, page placement and clock,
-and as often as it takes to tell a difference from the noise. A difference inside the noise is no
+and as often as it takes to separate a difference from noise. A difference inside the noise is no
 difference.
 
 A limit is a share (2%) or a number of events (0). It is one of: instructions, loads, stores, l1 to

@@ -92,12 +92,12 @@ fn by_lines(baseline: &Baseline) -> anyhow::Result<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::baseline::{Counts, Part, Side};
+    use nearmiss_record::baseline::{BaselinePart, Counts, Side};
     use nearmiss_record::gate::{PartKind, Recorder};
 
     #[test]
     fn a_baseline_reads_back_line_by_line() {
-        let part = Part {
+        let part = BaselinePart {
             kind: PartKind::Function,
             name: "odd\"name],\"".to_owned(),
             module: "p".to_owned(),

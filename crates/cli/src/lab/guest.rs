@@ -3,7 +3,7 @@
 //! In the guest runs the same program on the same lab, of which the guest sees a copy that it may change; the cell's
 //! artifacts are what comes back.
 
-use nearmiss_lab::{Cell, Ended, Error, Executor, Guest as Wanted, How, Local, Site, Told};
+use nearmiss_lab::{Cell, CellSink, Ended, Error, Executor, Guest as Wanted, How, Local, Site};
 use nearmiss_record::units::Bytes;
 use nearmiss_tap::guest::{
     CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape, KernelImage,
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The guest's output, for who looks for a reason.
-const SAID: &str = "said";
+const OUTPUT: &str = "output";
 /// Time that a guest may take beside the cell's own limits, which hold for the command and for what prepares it.
 const AROUND: Duration = Duration::from_secs(120);
 
@@ -26,10 +26,10 @@ impl Executor for Here {
         config(wanted, ["true"]).map(drop)
     }
 
-    fn run(&mut self, site: &Site<'_>, cells: &[Cell], told: &mut Told<'_>) -> Result<(), Error> {
+    fn run(&mut self, site: &Site<'_>, cells: &[Cell], on_end: &mut CellSink<'_>) -> Result<(), Error> {
         cells.iter().try_for_each(|cell| match site.guest(*cell) {
-            Some(wanted) => told(in_guest(site, *cell, &wanted)?),
-            None => Local.run(site, &[*cell], told),
+            Some(wanted) => on_end(in_guest(site, *cell, &wanted)?),
+            None => Local.run(site, &[*cell], on_end),
         })
     }
 }
@@ -63,7 +63,7 @@ fn in_guest(site: &Site<'_>, cell: Cell, wanted: &Wanted) -> Result<Ended, Error
     let ended = match artifacts.is_dir() {
         true => site.receive(cell, &artifacts, begun.elapsed())?,
         false => {
-            let (how, why) = what_is_wrong(&exit, &room.join(SAID));
+            let (how, why) = failure(&exit, &room.join(OUTPUT));
             site.lost(cell, how, why, begun.elapsed())?
         }
     };
@@ -75,8 +75,8 @@ fn boot_and_run(site: &Site<'_>, name: &str, wanted: &Wanted, room: &Path, writt
     let words = [site.nearmiss().as_os_str(), "lab".as_ref(), "cells".as_ref(), site.lab().as_os_str()];
     let words = words.into_iter().chain(["--inside".as_ref(), name.as_ref()]);
     let mut config = config(wanted, words)?;
-    let said = File::create(room.join(SAID)).and_then(|file| Ok([file.try_clone()?, file])).map_err(cannot)?;
-    let [output, errors] = said;
+    let streams = File::create(room.join(OUTPUT)).and_then(|file| Ok([file.try_clone()?, file])).map_err(cannot)?;
+    let [output, errors] = streams;
     let nothing = File::open("/dev/null").map_err(cannot)?;
     config.command.streams = [Some(nothing.into()), Some(output.into()), Some(errors.into())];
     config.command.directory = site.start().to_owned();
@@ -90,7 +90,7 @@ fn boot_and_run(site: &Site<'_>, name: &str, wanted: &Wanted, room: &Path, writt
 }
 
 /// Returns why nothing came back.
-fn what_is_wrong(exit: &GuestExit, said: &Path) -> (How, String) {
+fn failure(exit: &GuestExit, output: &Path) -> (How, String) {
     let (how, why) = match (&exit.reason, exit.status) {
         (ExitReason::TimedOut, _) => (How::TimedOut, "the guest did not end in time".to_owned()),
         (ExitReason::Ended, Some(CommandStatus::Exited(code))) => (How::Failed, format!("status {code} in the guest")),
@@ -99,9 +99,9 @@ fn what_is_wrong(exit: &GuestExit, said: &Path) -> (How, String) {
         }
         (reason, _) => (How::Failed, format!("the guest ended: {reason:?}")),
     };
-    let said = fs::read(said).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    let output = fs::read(output).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let further = last.into_iter().chain(exit.notes.iter().cloned());
     (how, [why].into_iter().chain(further).collect::<Vec<_>>().join("; "))
 }

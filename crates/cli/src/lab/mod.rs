@@ -4,7 +4,7 @@ mod guest;
 mod pictures;
 mod shown;
 
-use crate::exit::{self, CannotHere, say};
+use crate::exit::{self, CannotHere, print_message};
 use crate::output::{flat, print, write};
 use crate::progress;
 use anyhow::Context;
@@ -27,11 +27,11 @@ const LABS: &str = "nearmiss-labs";
   nearmiss lab show --rows workload --columns cpus       figures, and ratios with intervals")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: LabCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum LabCommand {
     /// Begin an experiment, and run it to its end
     #[command(after_help = "Examples:
   nearmiss lab run experiment.toml
@@ -90,9 +90,9 @@ struct RunArgs {
     /// machine is without them meanwhile
     #[arg(long, conflicts_with = "on")]
     hotplug: bool,
-    /// Where cells run, if not here
+    /// Place where cells run, if not here
     #[arg(long, value_name = "PLACE", value_enum)]
-    on: Option<Place>,
+    on: Option<Backend>,
     /// Cells of one task of the cluster
     #[arg(long, value_name = "N", default_value_t = 8, requires = "on", value_parser = clap::value_parser!(u32).range(1..))]
     cells_a_task: u32,
@@ -149,7 +149,7 @@ struct CellsArgs {
 
 /// Place in which cells may run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Place {
+enum Backend {
     /// A cluster, by `sbatch`
     Slurm,
 }
@@ -162,19 +162,19 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.what {
-        What::Run(args) => {
+        LabCommand::Run(args) => {
             let json = args.json;
             go_on(begin(args)?, json)
         }
-        What::Resume { lab, retry, json } => {
+        LabCommand::Resume { lab, retry, json } => {
             let mut lab = Lab::open(&place(lab)?).map_err(in_words)?;
             if retry {
                 lab.retry();
             }
             go_on(lab, json)
         }
-        What::Show(args) => shown(args),
-        What::Cells(args) => cells(args),
+        LabCommand::Show(args) => shown(args),
+        LabCommand::Cells(args) => cells(args),
     }
 }
 
@@ -289,7 +289,7 @@ fn hint_at(before: &Path) {
     let (ended, left) = (lab.ended().len(), lab.left());
     if left > 0 && !lab.is_busy() {
         let (before, all) = (before.display(), ended + left);
-        say(&format!(
+        print_message(&format!(
             "{before} has ended {ended} of {all} cells; `nearmiss lab resume {before}` goes on with it, and this is a new lab"
         ));
     }
@@ -313,17 +313,17 @@ fn free(name: &str) -> anyhow::Result<PathBuf> {
 
 fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     let path = lab.path().display().to_string();
-    say(&format!("lab {path}, seed {}; after an interruption: nearmiss lab resume {path}", lab.spec.seed));
+    print_message(&format!("lab {path}, seed {}; after an interruption: nearmiss lab resume {path}", lab.spec.seed));
     let progress = progress::of("cells");
     let nearmiss = std::env::current_exe()?;
     let mut executor = executor(lab.about.on.as_ref())?;
-    lab.run(&nearmiss, executor.as_mut(), &mut |event| heard(&progress, event)).map_err(in_words)?;
+    lab.run(&nearmiss, executor.as_mut(), &mut |event| on_event(&progress, event)).map_err(in_words)?;
     drop(progress);
     show(&lab, &Show::of(&lab, &Wanted::default()).map_err(in_words)?, json)?;
     let cells = lab.ended().len();
     let not_done = lab.ended().values().filter(|ended| ended.how != How::Done).count();
     if not_done > 0 {
-        say(&format!(
+        print_message(&format!(
             "{not_done} of {cells} cells failed or lack figures; `nearmiss lab resume {path} --retry` runs them again"
         ));
         return Ok(ExitCode::from(exit::CONDITION_FAILED));
@@ -331,9 +331,9 @@ fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn heard(progress: &Progress, event: &Event<'_>) {
+fn on_event(progress: &Progress, event: &Event<'_>) {
     if let Some(Ended { cell, why: Some(why), .. }) = event.ended {
-        say(&format!("{cell}: {why}"));
+        print_message(&format!("{cell}: {why}"));
     }
     if let Some(left) = event.left {
         let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -134,7 +134,7 @@ fn notes(show: &Show) -> Vec<String> {
         notes.push("A ratio without an interval is of too few repetitions: six give one.".to_owned());
     }
     if entries().any(|entry| entry.lacking > 0) {
-        notes.push("without: repetitions whose command succeeded and that lack this figure alone.".to_owned());
+        notes.push("without: repetitions with a successful command that lack this figure alone.".to_owned());
     }
     if entries().any(|entry| entry.wide) {
         notes.push("~: the repetitions differ by more than the specification's `spread.wide`.".to_owned());

@@ -1,6 +1,6 @@
 //! The verb `machine`: descriptions to list, to show, and of this machine.
 
-use crate::exit::{CannotHere, say};
+use crate::exit::{CannotHere, print_message};
 use crate::table::{lines, print_line, table, width};
 use clap::Subcommand;
 use comfy_table::ColumnConstraint;
@@ -18,11 +18,11 @@ use std::process::ExitCode;
   nearmiss machine host --uncalibrated")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: MachineCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum MachineCommand {
     /// The machines that come with nearmiss
     List {
         /// Print the record (nearmiss/machines/1) instead of the table
@@ -57,17 +57,17 @@ enum What {
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let text = match args.what {
-        What::List { json: true } => serde_json::to_string_pretty(&Machines::all()?)?,
-        What::List { json: false } => list(&Machines::all()?.machines, width()),
-        What::Show { machine, cpus, json } => show(&machine, cpus, json)?,
-        What::Host { uncalibrated, recalibrate, json } => {
+        MachineCommand::List { json: true } => serde_json::to_string_pretty(&Machines::all()?)?,
+        MachineCommand::List { json: false } => list(&Machines::all()?.machines, width()),
+        MachineCommand::Show { machine, cpus, json } => show(&machine, cpus, json)?,
+        MachineCommand::Host { uncalibrated, recalibrate, json } => {
             let latencies = match (uncalibrated, recalibrate) {
                 (true, _) => Latencies::Assumed,
                 (_, true) => Latencies::Recalibrated,
                 _ => Latencies::Calibrated,
             };
             let machine = nearmiss_host::host(latencies).map_err(|e| CannotHere(format!("host: {e}")))?;
-            machine.caution().into_iter().for_each(say);
+            machine.caution().into_iter().for_each(print_message);
             present(&machine, json)?
         }
     };

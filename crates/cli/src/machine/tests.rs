@@ -9,7 +9,7 @@ fn the_list_fits_a_page() {
 }
 
 #[test]
-fn what_is_shown_is_a_machine_file() {
+fn the_output_of_show_is_a_machine_file() {
     for preset in PRESETS {
         let text = show(preset.name, None, false).expect("shown");
         assert_eq!(describe::parse("again", &text).expect("reads").name, preset.name);

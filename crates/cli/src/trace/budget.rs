@@ -20,8 +20,14 @@ const BOOT: Duration = Duration::from_secs(4);
 const LEAST: Duration = Duration::from_secs(2);
 /// Parts that a recording has when its records are the limit.
 const PARTS_BY_RECORDS: u64 = 8;
-/// A command runs so many times as fast while it is not recorded, about.
+/// A command runs so many times as fast while it is not recorded, at least.
 const FASTER_IN_A_PAUSE: f64 = 4.0;
+/// And at most, about: where it waits for pages.
+const MUCH_FASTER_IN_A_PAUSE: f64 = 16.0;
+/// Parts that are spread over a run of known length.
+const SPREAD_PARTS: u32 = 12;
+/// Share of a plan's time in which such a run should come to its end.
+const TO_THE_END: f64 = 0.9;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
 const CLOSER_BY_FIRST: f64 = 1.5;
 
@@ -48,12 +54,21 @@ impl Budget {
         Budget { end: (!within.is_zero()).then(|| Instant::now() + within) }
     }
 
+    /// Whether a run that was recorded in parts, of this length, can be recorded whole now.
+    pub fn has_room_for(&self, length: Length) -> bool {
+        self.plan(Purpose::CloserLook, None).is_none_or(|plan| length.fits(&plan))
+    }
+
     /// Returns how to record now; `None`: to the command's end. A run of known `length` is recorded whole where that
-    /// fits.
+    /// fits, else in parts that are spread over all of it.
     pub fn plan(&self, purpose: Purpose, length: Option<Length>) -> Option<Parts> {
         let left = self.end?.saturating_duration_since(Instant::now());
         let plan = plan(left, purpose);
-        Some(if length.is_some_and(|length| length.fits(&plan)) { whole(plan) } else { plan })
+        Some(match length {
+            Some(length) if length.fits(&plan) => whole(plan),
+            Some(length) if !length.unseen.is_zero() => length.spread(plan),
+            _ => plan,
+        })
     }
 }
 
@@ -62,6 +77,8 @@ impl Budget {
 pub struct Length {
     time: Duration,
     records: u64,
+    recorded: Duration,
+    unseen: Duration,
 }
 
 impl Length {
@@ -69,12 +86,35 @@ impl Length {
     pub fn of(manifest: &Manifest) -> Option<Self> {
         let all = Coverage { parts: 1, recorded_ns: manifest.window_ns, reached_ns: manifest.window_ns, ended: false };
         let covered = manifest.covered.unwrap_or(all);
-        let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns) as f64 * FASTER_IN_A_PAUSE;
-        let by_recorded = CLOSER_BY_FIRST * (1.0 + unseen_ns / covered.recorded_ns.max(1) as f64);
+        let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
+        let unseen = unseen_ns as f64 * FASTER_IN_A_PAUSE / covered.recorded_ns.max(1) as f64;
+        let by_recorded = CLOSER_BY_FIRST * (1.0 + unseen);
+        let [recorded, unseen] = [covered.recorded_ns, unseen_ns].map(Duration::from_nanos);
         (!covered.ended).then(|| Length {
-            time: Duration::from_nanos(covered.recorded_ns).mul_f64(by_recorded),
+            time: recorded.mul_f64(by_recorded),
             records: (manifest.records as f64 * by_recorded) as u64,
+            recorded,
+            unseen,
         })
+    }
+
+    /// Whether less than half of the run was recorded.
+    pub fn is_little_known(&self) -> bool {
+        self.unseen.mul_f64(FASTER_IN_A_PAUSE) > self.recorded
+    }
+
+    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records.
+    fn spread(self, plan: Parts) -> Parts {
+        let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
+        let paused_only = self.recorded.as_secs_f64() / MUCH_FASTER_IN_A_PAUSE + self.unseen.as_secs_f64();
+        let speed = 1.0 / (MUCH_FASTER_IN_A_PAUSE * CLOSER_BY_FIRST);
+        let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
+        let by_records = plan.all_records as f64 * TO_THE_END * self.time.as_secs_f64() / self.records.max(1) as f64;
+        let recorded = by_time.min(by_records);
+        let paused = (paused_only - recorded * speed).clamp(0.0, time - recorded);
+        let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all) / SPREAD_PARTS);
+        let records = (plan.all_records / u64::from(SPREAD_PARTS)).max(1);
+        Parts { first: part, longest: part, records, pause, growth: 1.0, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -132,6 +172,25 @@ mod tests {
         assert_eq!(closer.all_records, 17_400_000);
     }
 
+    #[test]
+    fn a_run_that_does_not_fit_has_equal_parts_to_its_end() {
+        let covered = |recorded_ms: u64, reached_ms: u64| {
+            let [recorded_ns, reached_ns] = [recorded_ms, reached_ms].map(|ms| ms * 1_000_000);
+            Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false })
+        };
+        let length = |covered| Length::of(&seen(1_000_000, covered)).unwrap();
+        let plan = plan(Duration::from_secs(40), Purpose::CloserLook);
+        let spread = length(covered(4200, 6100)).spread(plan);
+        let seconds = |time: Duration| (time.as_secs_f64() * 100.0).round() / 100.0;
+        // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
+        assert_eq!((seconds(plan.whole), seconds(spread.longest), seconds(spread.pause)), (14.4, 0.94, 0.14));
+        assert_eq!((spread.first, spread.growth, spread.records), (spread.longest, 1.0, plan.all_records / 12));
+        // 10 M records in 4.2 s, and room for 17 M: 7.3 s are recorded.
+        let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
+        assert_eq!((seconds(many.longest), seconds(many.pause)), (0.6, 0.16));
+        assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
+    }
+
     fn seen(records: u64, covered: Option<Coverage>) -> Manifest {
         Manifest { window_ns: 5_000_000_000, records, covered, ..Manifest::default() }
     }
@@ -147,14 +206,15 @@ mod tests {
         let [whole, quarter] = [18, 4].map(Duration::from_secs);
         assert!(first(&seen(1_000_000, None)) > whole);
         assert!(first(&seen(1_000_000, parts(4, false))) > whole, "12 s");
-        assert!(first(&seen(1_000_000, parts(1, false))) > quarter, "25.5 s");
-        assert!(first(&seen(1_000_000, parts(1, false))) < whole);
+        assert!(first(&seen(1_000_000, parts(1, false))) < quarter, "25.5 s: spread");
         assert!(first(&seen(1_000_000, parts(4, true))) < whole, "nobody knows its end");
         assert!(first(&seen(40_000_000, None)) < whole, "too much to replay");
+        let room = |manifest: &Manifest| budget.has_room_for(Length::of(manifest).unwrap());
+        assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
     }
 
     #[test]
-    fn what_is_late_still_sees_something() {
+    fn a_late_recording_still_has_a_part() {
         let late = plan(Duration::ZERO, Purpose::CloserLook);
         assert_eq!((late.whole, late.records, late.all_records), (LEAST, 1, 1));
     }

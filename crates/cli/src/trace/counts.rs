@@ -32,7 +32,7 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
     let config = TapConfig { heap_shim: None, ..tap_config(subject, &machine, filter, clock)? };
     let (words, window) = super::served::recorded(subject, &machine, &config.kernel)?;
     let session = Session::new(config)?.within(window);
-    let filter = session.header().filter; // not all that was asked for goes with every emulator
+    let filter = session.header().filter; // not all that was requested goes with every emulator
     let inexact = describe::approximate_misses(filter, &machine);
     let mut notes: Vec<_> = inexact.into_iter().map(|note| note.sentence().to_owned()).collect();
     let command = args.record.warm.command(&words)?;
@@ -58,10 +58,10 @@ pub fn count(args: &Args) -> anyhow::Result<Option<CommandStatus>> {
         run::write_whole(file, &bytes)?;
     }
     if !args.quiet {
-        crate::output::tell(&format!("{}\n", text(&record)));
+        crate::output::print_to_stderr(&format!("{}\n", text(&record)));
     }
     if let Some(cut) = &recorded.cut {
-        exit::say(&format!("{cut}; counted is what was until then"));
+        exit::print_message(&format!("{cut}; counted is what was until then"));
     }
     Ok(recorded.exit.status)
 }
@@ -102,7 +102,7 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         // An atomic is one load.
         *(if insn.flags & INSN_ATOMIC != 0 { &mut all.loads } else { &mut all.stores }) += insn.store_hits;
     }
-    let asked = |level: u8| match usize::from(level).checked_sub(2) {
+    let references = |level: u8| match usize::from(level).checked_sub(2) {
         Some(nearer) => (&sum.levels[nearer]).into(),
         None => all,
     };
@@ -112,7 +112,7 @@ fn caches(machine: &Machine, totals: &ModelTotals, side: &SideTables) -> Vec<Cac
         .map(|cache| CacheCounts {
             name: cache.name.clone(),
             level: cache.level,
-            references: served(kind(machine, &cache.name), asked(cache.level)),
+            references: served(kind(machine, &cache.name), references(cache.level)),
             misses: (&cache.references).into(),
             fills: cache.fills,
             dirty_evictions: cache.dirty_evictions,
@@ -125,11 +125,11 @@ fn kind(machine: &Machine, name: &str) -> CacheKind {
 }
 
 /// Returns those of some references that go to a cache of a kind.
-fn served(kind: CacheKind, asked: ByKind) -> ByKind {
+fn served(kind: CacheKind, references: ByKind) -> ByKind {
     match kind {
-        CacheKind::Unified => asked,
-        CacheKind::Data => ByKind { fetches: 0, ..asked },
-        CacheKind::Instruction => ByKind { fetches: asked.fetches, ..ByKind::default() },
+        CacheKind::Unified => references,
+        CacheKind::Data => ByKind { fetches: 0, ..references },
+        CacheKind::Instruction => ByKind { fetches: references.fetches, ..ByKind::default() },
     }
 }
 
@@ -158,7 +158,7 @@ fn text(record: &CountsRecord) -> String {
     let notes: String = record.notes.iter().map(|note| format!("\n{note}")).collect();
     let caution = record.machine.caution().map(|caution| format!("\nCaution: {caution}")).unwrap_or_default();
     format!(
-        "Misses modelled on {}, one CPU, classes not told apart: {}{caution}\n{} instructions{part}\n\n{}\n{notes}",
+        "Misses modelled on {}, one CPU, classes not distinguished: {}{caution}\n{} instructions{part}\n\n{}\n{notes}",
         record.machine.name,
         quoted(&record.command),
         grouped(record.instructions),

@@ -75,7 +75,7 @@ impl Gauge {
     }
 }
 
-/// Refuses a recording that does not reach the command's end, or whose command failed.
+/// Refuses a recording that does not reach the command's end, or one of a failed command.
 fn whole(recorded: &Recorded, mut errors: File) -> Result<(), String> {
     if interrupt::received().is_some() {
         return Err("the recording was interrupted".to_owned());
@@ -93,6 +93,7 @@ fn whole(recorded: &Recorded, mut errors: File) -> Result<(), String> {
     let from = errors.seek(SeekFrom::End(0)).map_or(0, |end| end.saturating_sub(LAST_WORDS as u64));
     // Without its words the command still failed.
     let _ = errors.seek(SeekFrom::Start(from)).and_then(|_| errors.read_to_string(&mut last));
-    let said = last.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
-    Err(format!("a recorded command {ended}{said}; a gate compares commands that end with status 0"))
+    let last_line =
+        last.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
+    Err(format!("a recorded command {ended}{last_line}; a gate compares commands that end with status 0"))
 }

@@ -33,10 +33,12 @@ use nearmiss_record::units::Bytes;
 use nearmiss_report::load::Report;
 use nearmiss_report::text;
 use nearmiss_snapshot::Snapshot;
-use nearmiss_tap::guest::{CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelImage, QemuBinary};
+use nearmiss_tap::guest::{
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelArgument, KernelImage, QemuBinary,
+};
 use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
-use nearmiss_workload::Workload;
+use nearmiss_workload::{LargePages, Workload};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -66,7 +68,7 @@ const INSTRUCTION_SHIFT: u8 = 1;
   nearmiss trace --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
   nearmiss trace -p 4711                               a process that runs, from a snapshot of it
 
-A trace takes some 5 s to boot where little else runs, whatever the command. Then the command runs slower than alone:
+A trace takes some 5 s to boot where little else runs, for any command. Then the command runs slower than alone:
 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
 programs (measured). docs/reference/trace.md has more.")]
 pub struct Args {
@@ -80,7 +82,7 @@ pub struct Args {
     /// Count misses only, on one CPU: no classes, functions or objects, and no run is kept. Faster
     #[arg(long, conflicts_with_all = ["cpus", "order", "max_trace", "runs", "pid"])]
     counts: bool,
-    /// In which order the records of several CPUs meet the model
+    /// In which order the records of several CPUs reach the model
     #[arg(long, value_enum, default_value_t = OrderArg::Recorded)]
     order: OrderArg,
     /// Count time by instructions alone, waiting included, and switch address randomisation off, so that runs repeat
@@ -92,14 +94,14 @@ pub struct Args {
     /// The exact filter for every purpose: drops only repeats of the very last line
     #[arg(long)]
     one_line_filter: bool,
-    /// What a replay may change, and the trace then carries. More is recorded: of `sort`, 3.2 times as much for
+    /// Parts that a replay may change, and the trace then carries. More is recorded: of `sort`, 3.2 times as much for
     /// addresses, 2.3 times for stores, 1.5 times for tasks
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',', conflicts_with = "counts")]
     carry: Vec<Carry>,
     /// Do not keep calling contexts: faster, no call stacks
     #[arg(long)]
     no_stacks: bool,
-    /// Do not preload the shim that tells heap objects apart
+    /// Do not preload the shim that distinguishes heap objects
     #[arg(long)]
     no_heap: bool,
     /// Do not count misses over cache sizes: faster
@@ -115,7 +117,7 @@ pub struct Args {
     /// 0: to its end [default: 0; with --pid 60s]
     #[arg(long, value_name = "TIME", value_parser = options::within, conflicts_with = "counts")]
     within: Option<Duration>,
-    /// Where runs are kept
+    /// Directory for runs
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     runs: PathBuf,
     /// Also write the model's record (with --counts: the counts) here
@@ -131,7 +133,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Carry {
-    /// Where objects lie: the same as --one-line-filter
+    /// Places of objects: the same as --one-line-filter
     Addresses,
     /// Which stores go through the caches: every store is kept, by its call site
     Stores,
@@ -241,7 +243,7 @@ fn trace(subject: &Subject<'_>, plan: Option<Parts>, kept: Kept) -> anyhow::Resu
 /// Warns ahead of the run what may go wrong with this emulator.
 fn caution(config: &TapConfig) {
     if let Some(caution) = config.qemu.caution() {
-        exit::say(&caution);
+        exit::print_message(&caution);
     }
 }
 
@@ -268,11 +270,11 @@ fn record(
     }
     if args.quiet {
         let cut = &recording.recorded.manifest.cut;
-        cut.iter().chain(&recording.out_of_memory).for_each(|what| exit::say(what));
+        cut.iter().chain(&recording.out_of_memory).for_each(|what| exit::print_message(what));
     } else {
         let report = Report::load(run)?;
         let text = text::render(&report, text_options());
-        crate::output::tell(&format!("{text}\nrun: {}\n", run.path().display()));
+        crate::output::print_to_stderr(&format!("{text}\nrun: {}\n", run.path().display()));
     }
     Ok(recording)
 }
@@ -296,17 +298,17 @@ fn notes(subject: &Subject<'_>, machine: &Machine, recorded: &Recorded) -> Vec<S
     served::notes(subject).chain(nodes).chain(note_of_kernel(subject.args)).chain(warm::notes(recorded)).collect()
 }
 
-/// What the command line's exit status depends on keeps its type.
+/// Keeps the type of an error that the command line's exit status depends on.
 fn not_recorded(error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Tap(error) => told(error),
+        RecordError::Tap(error) => classified(error),
         RecordError::NoRoom(what) => CannotHere(what).into(),
         other => other.into(),
     }
 }
 
 /// An interrupt has an exit status of its own.
-fn told(error: TapError) -> anyhow::Error {
+fn classified(error: TapError) -> anyhow::Error {
     match error {
         TapError::Interrupted => Interrupted(error.to_string()).into(),
         error => error.into(),
@@ -374,11 +376,22 @@ fn tap_config(subject: &Subject<'_>, machine: &Machine, filter: Filter, clock: C
         timeout: args.record.timeout,
         keep: args.record.keep.clone(),
         aslr: !(args.no_aslr || args.deterministic),
-        kernel_arguments: [args.record.nodes.kernel_arguments(nodes)?, args.record.kernel_arg.clone()].concat(),
+        kernel_arguments: [
+            args.record.nodes.kernel_arguments(nodes)?,
+            large_pages(machine)?,
+            args.record.kernel_arg.clone(),
+        ]
+        .concat(),
         warm_up: args.record.warm.warm_up(),
         libc_tunables: libc_tunables(machine),
         saved_boot: !args.record.no_saved_boot,
     })
+}
+
+/// The guest's kernel gives large pages to the same programs as this machine's, where the machine's pages are modelled.
+fn large_pages(machine: &Machine) -> anyhow::Result<Vec<KernelArgument>> {
+    let setting = LargePages::here().filter(|_| machine.tlb.is_some());
+    setting.into_iter().map(|setting| Ok(format!("transparent_hugepage={setting}").parse()?)).collect()
 }
 
 /// glibc picks its copy routines by cache size: it must see the modelled machine's, not the emulator's.

@@ -53,7 +53,7 @@ impl NodeArgs {
         if !clients.is_multiple_of(a_node) || packages_a_node == 0 {
             bail!(
                 "--client-cpus {clients}: the nodes of {} as traced have {a_node} CPUs, and the load gets nodes of its own; \
-                 give a multiple of {a_node}, or a machine whose packages are no larger than its nodes",
+                 give a multiple of {a_node}, or a machine with packages no larger than its nodes",
                 machine.name
             );
         }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn balancing_is_said_where_there_are_nodes() {
+    fn balancing_is_stated_where_there_are_nodes() {
         let words = |args: &NodeArgs, nodes| {
             args.kernel_arguments(nodes).unwrap().iter().map(ToString::to_string).collect::<String>()
         };

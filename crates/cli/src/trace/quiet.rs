@@ -64,8 +64,8 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
     let recording = trace(&subject, plan, Kept::Diagnosis)?;
     ended_by_a_person(&recording)?;
     let Recording { recorded, status, ended, .. } = recording;
-    if status != Some(CommandStatus::Exited(0)) && !ended {
-        exit::say(&format!("command failed; its output: {}", recorded.run.file(OUTPUTS[1]).display()));
+    if let Some(status) = status.filter(|status| *status != CommandStatus::Exited(0) && !ended) {
+        exit::print_message(&format!("the command {status}; its errors: {}", recorded.run.file(OUTPUTS[1]).display()));
     }
     Ok((recorded.run.clone(), recorded))
 }
@@ -75,7 +75,7 @@ fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
     let run = recording.recorded.run.path().display();
     match interrupt::received() {
         Some(signal_hook::consts::SIGINT) => {
-            exit::say("the command was interrupted; what was recorded until then is diagnosed");
+            exit::print_message("the command was interrupted; what was recorded until then is diagnosed");
             interrupt::forget();
             Ok(())
         }
@@ -118,7 +118,7 @@ pub fn once_begun<T>(record: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T
     for _ in 1..TRIES {
         match record() {
             Err(error) if matches!(error.downcast_ref(), Some(TapError::NotBegun(_))) => {
-                exit::say(&format!("{error}; once more"));
+                exit::print_message(&format!("{error}; once more"));
             }
             done => return done,
         }

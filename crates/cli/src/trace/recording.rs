@@ -1,10 +1,11 @@
 //! How far a recording is, shown while it goes on.
 
 use super::Kept;
-use crate::exit::say;
+use crate::exit::print_message;
 use crate::interrupt;
 use nearmiss_tap::drain::{OnProgress, Under};
 use nearmiss_tap::parts::Parts;
+use nearmiss_usage::A_WHILE;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 /// Printed at the first signal while a command is recorded for its diagnosis. A command that `trace` wraps handles its
 /// own.
 const ENDING: &str = "ending the command and its recording; again to drop the recording";
-/// Nothing is shown of what is over sooner.
-const A_WHILE: Duration = Duration::from_secs(2);
 /// Time between two looks of a person.
 const REFRESH: Duration = Duration::from_millis(500);
 /// Time between two lines where the command writes too, or nobody watches.
@@ -41,7 +40,7 @@ pub(super) fn shown(plan: Option<Parts>, kept: Kept) -> Box<OnProgress> {
         match in_place {
             // Who watches does not matter for what is recorded.
             true => drop(write!(std::io::stderr().lock(), "\r\x1b[Knearmiss: {line}")),
-            false => say(&line),
+            false => print_message(&line),
         }
     })
 }

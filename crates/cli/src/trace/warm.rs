@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// A run ahead ends after this time, unless another is asked for: as the help has it.
+/// A run ahead ends after this time, unless another is given: as the help has it.
 const AHEAD: Duration = Duration::from_secs(60);
 
 /// Options of the run ahead.
@@ -87,13 +87,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_ahead_that_ended_otherwise_is_told() {
+    fn a_run_ahead_that_ended_otherwise_is_reported() {
         let (fine, failed) = (CommandStatus::Exited(0), CommandStatus::Exited(3));
         assert_eq!(of_run(&WarmEnd::Ended(fine), Some(fine)), None);
         assert_eq!(of_run(&WarmEnd::Ended(fine), None), None, "the recorded run has no end to compare");
-        let told = of_run(&WarmEnd::Ended(failed), Some(fine));
+        let note = of_run(&WarmEnd::Ended(failed), Some(fine));
         assert!(
-            told.is_some_and(|note| note.contains("ahead exited with status 3, the recorded run exited with status 0"))
+            note.is_some_and(|note| note.contains("ahead exited with status 3, the recorded run exited with status 0"))
         );
         assert!(of_run(&WarmEnd::CutShort, Some(fine)).is_some_and(|note| note.contains("--warm-limit")));
         assert!(

@@ -19,10 +19,10 @@ A command's words are split as a shell splits them, variables set before it are 
 program runs without a shell. Where either command needs one (pipes, $variables, patterns), both
 run through `/bin/sh -c`.")]
 pub struct Args {
-    /// What is compared with
+    /// The command to compare with
     #[arg(value_name = "CMD1", value_parser = command)]
     first: String,
-    /// What the verdict is about: a gain is a gain of this one
+    /// The command to judge: a gain is a gain of this one
     #[arg(value_name = "CMD2", value_parser = command)]
     second: String,
     #[command(flatten)]

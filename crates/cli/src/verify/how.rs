@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct How {
     /// Judge a number that the command, or its load, prints: the regular expression's first group. Repeatable: each
     /// has a verdict of its own, and without a load the first one decides [default: wall time, or the CPU time where
-    /// only that tells the two apart]
+    /// only that separates the two]
     #[arg(long, value_name = "REGEX")]
     metric: Vec<String>,
     /// A higher number is better: of each --metric, or of this one alone
@@ -46,7 +46,7 @@ pub struct How {
     /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,
-    /// Where the verdict and the runs' output are kept
+    /// Directory for the verdict and the runs' output
     #[arg(long, value_name = "DIR", default_value = run::DEFAULT_PARENT)]
     pub runs: PathBuf,
 }
@@ -58,7 +58,7 @@ impl How {
         let (all, alone): (Vec<_>, Vec<_>) = self.higher.iter().partition(|expression| expression.is_empty());
         if !all.is_empty() && self.metric.is_empty() {
             let what =
-                "--higher says which --metric is better where it is higher; give --metric REGEX, or --higher=REGEX";
+                "--higher names the --metric that is better where it is higher; give --metric REGEX, or --higher=REGEX";
             return Err(Error::Parameters(what.to_owned()));
         }
         let better = if all.is_empty() { Better::Lower } else { Better::Higher };

@@ -23,7 +23,7 @@ const CYCLES: &str = "modelled cycles";
 const USER_CYCLES: &str = "in user mode";
 const REMOTE: &str = "remote share of bus reads";
 
-/// Where a comparison is recorded.
+/// The machine and CPUs on which a comparison is recorded.
 #[derive(clap::Args)]
 pub struct InGuests {
     /// Compare recordings in guests of this machine, three a side, instead of runs here: modelled, not measured
@@ -35,7 +35,7 @@ pub struct InGuests {
 }
 
 /// The two sides, and how they are reported and kept.
-pub struct Asked<'a> {
+pub struct GuestComparison<'a> {
     pub remedy: &'a Remedy,
     pub given: &'a ArgMatches,
     pub command: &'a [OsString],
@@ -46,17 +46,17 @@ pub struct Asked<'a> {
 }
 
 /// Records, compares, keeps and prints.
-pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result<ExitCode> {
+pub fn run(guests: &InGuests, machine: &str, comparison: GuestComparison<'_>) -> anyhow::Result<ExitCode> {
     // Bad input is refused before anything is left on the disk.
     let caution = nearmiss_host::load(machine)?.caution().map(str::to_owned);
-    let under = remedied(asked.remedy, asked.given, asked.command)?;
-    let plain = launched(asked.command)?;
-    let kept = RunDir::create(asked.runs, &run_name("verify-", asked.remedy.name))?;
+    let under = remedied(comparison.remedy, comparison.given, comparison.command)?;
+    let plain = launched(comparison.command)?;
+    let kept = RunDir::create(comparison.runs, &run_name("verify-", comparison.remedy.name))?;
     let started = jiff::Timestamp::now();
     let recordings = kept.file("recordings");
     let mut done = 0;
     let mut failed = None;
-    let compared = compare_recordings(CYCLES, asked.seed, |side| {
+    let compared = compare_recordings(CYCLES, comparison.seed, |side| {
         done += 1;
         progress(&format!("recording {done} of {}, {side}", 2 * RECORDINGS));
         let words = if side == Side::Without { &plain } else { &under };
@@ -76,9 +76,9 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
             return Err(failed.unwrap_or_else(|| error.into()));
         }
     };
-    let title = asked.title;
+    let title = comparison.title;
     let name = title.remedy.clone().unwrap_or_default();
-    verdict.sides = Sides { without: format!("without {}", asked.remedy.name), with: format!("with {name}") };
+    verdict.sides = Sides { without: format!("without {}", comparison.remedy.name), with: format!("with {name}") };
     verdict.notes.push(format!(
         "Recorded in guests of {machine}; figures are of the command's own tasks, which nearmiss started on both \
          sides."
@@ -89,7 +89,7 @@ pub fn run(guests: &InGuests, machine: &str, asked: Asked<'_>) -> anyhow::Result
     verdict.predicted = title.predicted.clone();
     kept.write_json(run::VERDICT, &verdict)?;
     kept.write_json(run::MANIFEST, &manifest(&title, started))?;
-    if asked.json {
+    if comparison.json {
         print(&format!("{}\n", serde_json::to_string(&verdict).context("verdict")?))?;
     } else {
         print(&nearmiss_report::verdict::render(&verdict))?;

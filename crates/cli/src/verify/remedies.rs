@@ -1,10 +1,10 @@
 //! `verify` of a remedy: a command with and without it.
 
 use super::how::How;
-use super::in_guests::{self, Asked, InGuests};
+use super::in_guests::{self, GuestComparison, InGuests};
 use super::sides::{Title, compare_sides};
 use crate::Remedies;
-use crate::by_remedy::asked;
+use crate::by_remedy::chosen_remedy;
 use anyhow::{Context, ensure};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use nearmiss_analysis::Remedy;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// A program that takes only the time of its start.
 const DOES_NOTHING: &str = "true";
 
-/// What `verify` takes beside a remedy's own options.
+/// Arguments that `verify` takes beside a remedy's own options.
 #[derive(clap::Args)]
 struct Own {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub fn arguments(command: Command, remedy: &Remedy) -> Command {
 
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
-    let (remedy, given) = asked(given, remedies)?;
+    let (remedy, given) = chosen_remedy(given, remedies)?;
     let Own { how, guests, against, command } = Own::from_arg_matches(given)?;
     let name = (remedy.title)(given);
     let title = Title {
@@ -56,8 +56,16 @@ pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
         notes: Vec::new(),
     };
     if let Some(machine) = &guests.in_guests {
-        let asked = Asked { remedy, given, command: &command, title, runs: &how.runs, seed: how.seed, json: how.json };
-        return in_guests::run(&guests, machine, asked);
+        let comparison = GuestComparison {
+            remedy,
+            given,
+            command: &command,
+            title,
+            runs: &how.runs,
+            seed: how.seed,
+            json: how.json,
+        };
+        return in_guests::run(&guests, machine, comparison);
     }
     let without = Workload::new(command);
     let with = (remedy.apply)(without.clone(), given)?;

@@ -69,7 +69,7 @@ pub fn compare_sides(
     {
         title.notes.push(format!("The remedy's start could not be measured: {error}"));
     }
-    commands = commands.heard(telling(&plan));
+    commands = commands.on_progress(report_progress(&plan));
     let stopped_first = interrupt::for_others(1);
     let compared = commands.compare(&plan);
     drop(stopped_first);
@@ -84,7 +84,7 @@ pub fn compare_sides(
 }
 
 /// Reports the progress of a comparison: of the least number of runs, and then of the time.
-fn telling(plan: &Plan) -> Box<dyn Fn(usize)> {
+fn report_progress(plan: &Plan) -> Box<dyn Fn(usize)> {
     let least = 2 * (plan.least_pairs + plan.warm_up);
     let (runs, time) = (
         progress::of("comparing, of the least number of runs"),

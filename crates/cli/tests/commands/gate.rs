@@ -1,4 +1,4 @@
-//! What `nearmiss gate` refuses before a guest boots: one line, exit code 2.
+//! Input that `nearmiss gate` refuses before a guest boots: one line, exit code 2.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,15 +8,15 @@ use std::process::Command;
 fn refused(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = command.current_dir(directory).arg("gate").args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty());
-    said
+    stderr
 }
 
 #[test]
-fn bad_use_is_refused_in_one_line_that_says_what_to_do() {
+fn bad_use_is_refused_in_one_line_with_the_way_out() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("other.json"), r#"{"schema":"nearmiss/model/2"}"#).unwrap();
     std::fs::write(place.path().join("damaged.json"), r#"{"schema":"nearmiss/baseline/1"}"#).unwrap();
@@ -38,8 +38,8 @@ fn bad_use_is_refused_in_one_line_that_says_what_to_do() {
         (&["--recordings", "1", "true", "true"], "1 is not in 2..=100"),
     ];
     for (arguments, expected) in cases {
-        let said = refused(place.path(), arguments);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        let stderr = refused(place.path(), arguments);
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing is left");
 }

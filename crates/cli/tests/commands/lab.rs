@@ -182,10 +182,13 @@ fn a_full_disk_ends_the_lab_and_resume_goes_on() {
     let mut shell = Command::new("unshare");
     let shell = shell.args(["--mount", "sh", "-c", FULL, env!("CARGO_BIN_EXE_nearmiss")]).current_dir(directory.path());
     let ended = shell.output().unwrap();
-    let (said, told) = (errors(&ended), String::from_utf8(ended.stdout).unwrap());
-    assert!(told.contains("begun 2\n") && told.contains("full 2\n") && told.ends_with("resumed 0\n"), "{told}{said}");
-    assert!(said.contains("No space left on device"), "{said}");
-    let record = told.lines().find(|line| line.starts_with('{')).unwrap();
+    let (stderr, stdout) = (errors(&ended), String::from_utf8(ended.stdout).unwrap());
+    assert!(
+        stdout.contains("begun 2\n") && stdout.contains("full 2\n") && stdout.ends_with("resumed 0\n"),
+        "{stdout}{stderr}"
+    );
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    let record = stdout.lines().find(|line| line.starts_with('{')).unwrap();
     let record: Value = serde_json::from_str(record).unwrap();
     assert_eq!((&record["cells"], &record["not_done"]), (&2.into(), &0.into()));
 }
@@ -210,7 +213,7 @@ measure.speed = { json = "/speed" }
 "#;
 
 #[test]
-fn cells_that_hang_or_fail_are_marked_and_run_again_when_asked_for() {
+fn cells_that_hang_or_fail_are_marked_and_run_again_on_request() {
     let directory = with_spec(TROUBLE);
     let run = lab(directory.path(), &["run", "spec.toml", "--json"]);
     assert_eq!(run.status.code(), Some(1), "{}", errors(&run));
@@ -290,12 +293,12 @@ fn each_directory_is_a_fresh_file_system_that_nobody_else_sees() {
     // A workload without directories does not take the axis.
     let output = |cell: &str| fs::read_to_string(directory.path().join("x/cells").join(cell).join("stdout")).unwrap();
     assert_eq!(output("none,r1"), "nothing\n");
-    let told = output("two,fs=ext4,r1");
-    let lines: Vec<&str> = told.lines().collect();
+    let printed = output("two,fs=ext4,r1");
+    let lines: Vec<&str> = printed.lines().collect();
     // Blocks of 1 KiB, less what the file system keeps for itself.
     let blocks: u32 = lines[1].parse().unwrap();
-    assert!(lines[0] == "ext2/ext3" && (2000..4096).contains(&blocks) && lines[2] == "lost+found", "{told}");
-    assert!(lines[3].starts_with("/dev/loop"), "{told}");
+    assert!(lines[0] == "ext2/ext3" && (2000..4096).contains(&blocks) && lines[2] == "lost+found", "{printed}");
+    assert!(lines[3].starts_with("/dev/loop"), "{printed}");
     let name = directory.path().display().to_string();
     assert!(!fs::read_to_string("/proc/mounts").unwrap().contains(&name));
     let small = lab(directory.path(), &["run", "spec.toml", "--out", "y", "--set", "size=8 K"]);
@@ -307,7 +310,7 @@ fn each_directory_is_a_fresh_file_system_that_nobody_else_sees() {
 }
 
 #[test]
-fn who_is_not_root_is_told_before_anything_is_made() {
+fn a_user_who_is_not_root_is_refused_before_anything_is_made() {
     if !can_mount() {
         return;
     }
@@ -319,9 +322,9 @@ fn who_is_not_root_is_told_before_anything_is_made() {
     let mut nobody = Command::new("setpriv");
     nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).args(["lab", "run", "spec.toml"]);
     let run = nobody.current_dir(directory.path()).output().unwrap();
-    let said =
+    let expected =
         "nearmiss: two,fs=ext4: file systems on loop devices need root: run it as root, or leave that level out\n";
-    assert_eq!((run.status.code(), errors(&run)), (Some(3), said.to_owned()));
+    assert_eq!((run.status.code(), errors(&run)), (Some(3), expected.to_owned()));
 }
 
 #[test]
@@ -352,7 +355,7 @@ fn changed(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn wrong_specifications_are_told_in_one_line_and_leave_nothing() {
+fn wrong_specifications_are_refused_in_one_line_and_leave_nothing() {
     let cases = [
         (changed("repetitions = 6", "repeats = 6"), 2, "spec.toml:3: unknown field `repeats`, expected one of `name`"),
         (changed("unit = \"B\"", "units = \"B\""), 2, "spec.toml:6: unknown field `units`"),
@@ -374,15 +377,15 @@ fn wrong_specifications_are_told_in_one_line_and_leave_nothing() {
     for (text, status, why) in cases {
         let directory = with_spec(&text);
         let run = lab(directory.path(), &["run", "spec.toml"]);
-        let said = errors(&run);
-        assert_eq!(run.status.code(), Some(status), "{said}");
-        assert!(said.contains(why) && said.lines().count() == 1, "{why:?} is not in {said:?}");
+        let stderr = errors(&run);
+        assert_eq!(run.status.code(), Some(status), "{stderr}");
+        assert!(stderr.contains(why) && stderr.lines().count() == 1, "{why:?} is not in {stderr:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }
 
 #[test]
-fn a_lab_that_is_not_there_or_is_busy_or_is_in_the_way_is_told() {
+fn a_lab_that_is_not_there_or_is_busy_or_is_in_the_way_is_reported() {
     let directory = with_spec(
         "name = 'slow'\nrepetitions = 1\n[[workload]]\nname = 'slow'\ncommand = 'while [ ! -e go ]; do sleep 0.01; done'\n",
     );
@@ -407,6 +410,6 @@ fn a_lab_that_is_not_there_or_is_busy_or_is_in_the_way_is_told() {
     assert!(running.wait().unwrap().success());
     fs::write(directory.path().join("a/lab.json"), "{}").unwrap();
     let damaged = lab(directory.path(), &["show", "a"]);
-    let said = errors(&damaged);
-    assert!(damaged.status.code() == Some(2) && said.contains("nearmiss lab run a/spec.toml --out DIR"), "{said}");
+    let stderr = errors(&damaged);
+    assert!(damaged.status.code() == Some(2) && stderr.contains("nearmiss lab run a/spec.toml --out DIR"), "{stderr}");
 }

@@ -50,7 +50,7 @@ fn start(directory: &Path, arguments: &[&str]) -> Child {
 fn result(lab: &Path) -> Vec<(String, Value)> {
     let journal = fs::read_to_string(lab.join("journal.jsonl")).unwrap();
     let cells = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let told = |cell: &Value| {
+    let summary = |cell: &Value| {
         serde_json::json!([
             cell["how"],
             cell["exit"],
@@ -59,7 +59,7 @@ fn result(lab: &Path) -> Vec<(String, Value)> {
             cell["levels"]
         ])
     };
-    cells.map(|cell| (cell["cell"].as_str().unwrap().to_owned(), told(&cell))).collect()
+    cells.map(|cell| (cell["cell"].as_str().unwrap().to_owned(), summary(&cell))).collect()
 }
 
 /// All names below a directory, with the sizes of the files that every try of a cell writes alike.

@@ -15,7 +15,7 @@ repetitions = 2
 measure.value = { regex = "value ([0-9]+)" }
 measure.job = { words = "job (.+)", optional = true }
 [[workload]]
-name = "say"
+name = "print"
 command = "echo value $V; echo job $SLURM_ARRAY_TASK_ID; echo $V > {out}/stored; cat {dir1}/none 2>&1; [ $V != 3 ]"
 [[axis]]
 name = "v"
@@ -32,13 +32,13 @@ fn lab(directory: &Path, cluster: &Cluster, arguments: &[&str]) -> Command {
 fn cells(lab: &Path) -> BTreeMap<String, Value> {
     let journal = fs::read_to_string(lab.join("journal.jsonl")).unwrap();
     let cells = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let told = |cell: &Value| {
+    let summary = |cell: &Value| {
         let stored = fs::read_to_string(lab.join("cells").join(cell["cell"].as_str().unwrap()).join("stored")).unwrap();
         serde_json::json!([cell["how"], cell["exit"], cell["why"], cell["figures"]["value"], cell["levels"], stored])
     };
     let mut found = BTreeMap::new();
     for cell in cells {
-        let again = found.insert(cell["cell"].as_str().unwrap().to_owned(), told(&cell));
+        let again = found.insert(cell["cell"].as_str().unwrap().to_owned(), summary(&cell));
         assert_eq!(again, None, "{} counts twice", cell["cell"]);
     }
     found
@@ -86,7 +86,7 @@ fn a_killed_lab_takes_its_job_back(cluster: &Cluster, directory: &Path) {
     let resumed = lab(directory, cluster, &["resume", "long", "--json"]).output().unwrap();
     assert_eq!(resumed.status.code(), Some(0), "{}", String::from_utf8_lossy(&resumed.stderr));
     assert_eq!(serde_json::from_slice::<Value>(&resumed.stdout).unwrap()["cells"], 2);
-    assert_eq!(cluster.ask("squeue", &["--noheader"]), "");
+    assert_eq!(cluster.query("squeue", &["--noheader"]), "");
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn without_a_cluster_nothing_begins() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let command = command.args(["lab", "run", "spec.toml", "--on", "slurm"]).current_dir(directory.path());
     let run = command.env("PATH", directory.path()).output().unwrap();
-    let said = String::from_utf8(run.stderr).unwrap();
-    assert_eq!((run.status.code(), said.lines().count()), (Some(3), 1), "{said}");
-    assert!(said.contains("--on slurm: sinfo: command not found"), "{said}");
+    let stderr = String::from_utf8(run.stderr).unwrap();
+    assert_eq!((run.status.code(), stderr.lines().count()), (Some(3), 1), "{stderr}");
+    assert!(stderr.contains("--on slurm: sinfo: command not found"), "{stderr}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }

@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn apply_says_what_it_did_and_undo_leaves_nothing() {
+fn apply_reports_its_acts_and_undo_leaves_nothing() {
     let place = place();
     let program = subject("aligned-tasks");
     let walk = [program.as_str(), "--objects", "16", "--visits", "1000"];
@@ -70,14 +70,14 @@ fn verify_judges_a_neighbour_counts_events_and_stands_beside_the_prediction() {
     let beside = ["--beside", "exit 0", "--against", run.to_str().unwrap(), "--"];
     let walk = [program.as_str(), "--objects", "64", "--visits", "100000"];
     let verdict = nearmiss(place.path(), &[&arguments[..], &beside[..], &walk[..]].concat());
-    let said = text(&verdict.stdout);
-    assert!(verdict.status.success(), "{said}{}", text(&verdict.stderr));
+    let printed = text(&verdict.stdout);
+    assert!(verdict.status.success(), "{printed}{}", text(&verdict.stderr));
     for words in
         ["neighbour, beside_wall_s: ", "page-faults: ", "measured in ", "predicted for `walk`: 99% to 100% saved"]
     {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
-    let measured = said.lines().find(|line| line.starts_with("measured, ns_per_visit")).unwrap();
+    let measured = printed.lines().find(|line| line.starts_with("measured, ns_per_visit")).unwrap();
     assert!(measured.ends_with("points from what was predicted"), "{measured}");
 
     let events = ["verify", "color", "--count", "no-such-event", "--", "true"];

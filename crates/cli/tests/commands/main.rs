@@ -3,8 +3,8 @@
 mod gate;
 mod lab;
 mod lab_kill;
+mod lab_reports;
 mod lab_slurm;
-mod lab_told;
 mod r#loop;
 mod one_more_remedy;
 mod pace;

@@ -18,7 +18,7 @@ fn nearmiss(directory: &Path, words: &[&str]) -> Output {
     Command::new(program()).args(words).current_dir(directory).output().unwrap()
 }
 
-fn said(words: &[&str]) -> String {
+fn output_of(words: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let output = nearmiss(directory.path(), words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -39,28 +39,28 @@ fn observed_run(parent: &Path) -> RunDir {
 #[test]
 fn it_is_in_every_help_page_and_completion() {
     for verb in ["apply", "verify", "rehearse"] {
-        let help = said(&[verb, "--help"]);
+        let help = output_of(&[verb, "--help"]);
         assert!(help.contains("\n  nap  ") && help.contains(&format!("\n  nearmiss {verb} nap ")), "{help}");
     }
-    let help = said(&["apply", "nap", "--help"]);
+    let help = output_of(&["apply", "nap", "--help"]);
     assert!(help.contains("--least <TIME>") && help.contains("--json <FILE>"), "{help}");
-    assert!(said(&["verify", "nap", "--help"]).contains("--least <TIME>"));
-    assert!(said(&["rehearse", "nap", "--help"]).contains("--naps <TIME,…>"));
-    let page = said(&["generate", "man", "apply", "nap"]);
+    assert!(output_of(&["verify", "nap", "--help"]).contains("--least <TIME>"));
+    assert!(output_of(&["rehearse", "nap", "--help"]).contains("--naps <TIME,…>"));
+    let page = output_of(&["generate", "man", "apply", "nap"]);
     assert!(page.contains("nearmiss 0.1.0"), "{page}");
     assert!(page.starts_with(".ie") && page.contains(r"\-\-least") && page.contains("naps of 200"), "{page}");
     for shell in ["bash", "zsh", "fish"] {
-        let script = said(&["generate", "completions", shell]);
+        let script = output_of(&["generate", "completions", shell]);
         assert!(script.contains("nap") && script.contains("least"), "{shell}");
     }
     let directory = tempfile::tempdir().unwrap();
-    said(&["generate", "man", "--all", directory.path().to_str().unwrap()]);
+    output_of(&["generate", "man", "--all", directory.path().to_str().unwrap()]);
     assert!(directory.path().join("nearmiss-verify-nap.1").is_file());
 }
 
 #[test]
 fn doctor_has_its_row() {
-    let report: Value = serde_json::from_str(&said(&["doctor", "--quick", "--json"])).unwrap();
+    let report: Value = serde_json::from_str(&output_of(&["doctor", "--quick", "--json"])).unwrap();
     let rows = report["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == "nap (helper process)").unwrap();
     assert_eq!((&row["verb"], &row["state"]), (&"apply".into(), &"works".into()));
@@ -82,7 +82,7 @@ fn it_finds_and_rehearses_on_an_observation() {
     assert_eq!(finding["apply"], serde_json::json!(apply));
     let notes = findings["notes"].as_array().unwrap();
     let idle = |remedy| format!("{remedy} did not run: it needs a trace (nearmiss trace -- CMD).");
-    assert_eq!(notes, &["apart", "color", "local", "pair"].map(idle));
+    assert_eq!(notes, &["apart", "color", "huge", "keep", "local", "pair"].map(idle));
     assert!(run.file(run::FINDINGS).is_file());
 
     let page = String::from_utf8(nearmiss(place.path(), &["diagnose"]).stdout).unwrap();
@@ -106,7 +106,7 @@ predicted on this machine: from the sums of the log
 }
 
 #[test]
-fn what_a_run_has_not_is_refused_by_name() {
+fn a_remedy_without_its_source_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     observed_run(&place.path().join(run::DEFAULT_PARENT));
     let output = nearmiss(place.path(), &["rehearse", "color", "nearmiss-runs/observed"]);

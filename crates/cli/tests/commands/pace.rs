@@ -14,7 +14,7 @@ fn nearmiss(directory: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearmiss")).args(words).current_dir(directory).output().unwrap()
 }
 
-fn said(directory: &Path, words: &[&str]) -> String {
+fn output_of(directory: &Path, words: &[&str]) -> String {
     let output = nearmiss(directory, words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -66,7 +66,7 @@ fn a_log_of_waits_becomes_a_finding_and_a_table() {
     let place = tempfile::tempdir().unwrap();
     let run = observed_run(&place.path().join(run::DEFAULT_PARENT), 100_000);
     log(&run, 100_000);
-    let findings: Value = serde_json::from_str(&said(place.path(), &["diagnose", "--json"])).unwrap();
+    let findings: Value = serde_json::from_str(&output_of(place.path(), &["diagnose", "--json"])).unwrap();
     let finding = &findings["findings"][0];
     assert_eq!((&finding["remedy"], &finding["known"]), (&json!("pace"), &json!("measured")));
     let symptom = "`server` waits 10,000 times a second for 1.0 events each, and the waits take 20% of the CPU time";
@@ -78,7 +78,7 @@ fn a_log_of_waits_becomes_a_finding_and_a_table() {
     for verb in ["apply", "verify"] {
         assert_eq!(finding[verb], json!(["nearmiss", verb, "pace", "--interval", "1ms", "--", "./server"]));
     }
-    let table = said(place.path(), &["rehearse", "pace", "--intervals", "1ms,50us"]);
+    let table = output_of(place.path(), &["rehearse", "pace", "--intervals", "1ms,50us"]);
     let expected = "pace: 10,000 waits of `server`, thread 7
 predicted on this machine: from the log of every wait; 1 ms saves most of those that add 1 ms at most, at the 99th percentile
 
@@ -91,10 +91,10 @@ interval   calls  sleeps  CPU saved  pays  added, mean  added, p99
 }
 
 #[test]
-fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
+fn a_run_without_a_gain_is_reported_and_a_missing_log_is_requested() {
     let place = tempfile::tempdir().unwrap();
     let sparse = observed_run(&place.path().join("sparse"), 1_000_000);
-    let page = said(place.path(), &["diagnose", sparse.path().to_str().unwrap()]);
+    let page = output_of(place.path(), &["diagnose", sparse.path().to_str().unwrap()]);
     assert!(page.contains("no thread waits often for few events."), "{page}");
     assert!(page.ends_with(&format!("\nrun        {}\n", sparse.path().display())), "{page}");
     let blind = RunDir::create(place.path(), "blind").unwrap();
@@ -112,17 +112,17 @@ fn what_cannot_gain_is_told_so_and_a_missing_log_is_asked_for() {
 }
 
 #[test]
-fn a_longer_budget_is_told_where_the_usual_one_gains_nothing() {
+fn a_longer_budget_is_proposed_where_the_usual_one_gains_nothing() {
     let place = tempfile::tempdir().unwrap();
     let run = observed_run(&place.path().join(run::DEFAULT_PARENT), 1_000_000);
     log(&run, 1_000_000);
-    let page = said(place.path(), &["diagnose"]);
+    let page = output_of(place.path(), &["diagnose"]);
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains("would gain anything; within 5 ms pace would save "), "{page}");
     assert!(page.contains(": `nearmiss rehearse pace --budget 5ms`."), "{page}");
-    let table = said(place.path(), &["rehearse", "pace", "--intervals", "200us"]);
+    let table = output_of(place.path(), &["rehearse", "pace", "--intervals", "200us"]);
     assert!(table.contains("no interval that adds 1 ms at most, at the 99th percentile, saves CPU time"), "{table}");
-    let longer = said(place.path(), &["rehearse", "pace", "--budget", "5ms"]);
+    let longer = output_of(place.path(), &["rehearse", "pace", "--budget", "5ms"]);
     assert!(longer.contains("5 ms saves most of those that add 5 ms at most"), "{longer}");
 }
 
@@ -136,16 +136,17 @@ fn a_command_runs_under_it_and_a_verdict_has_its_title() {
     let done: Value = serde_json::from_slice(&std::fs::read(place.path().join("done.json")).unwrap()).unwrap();
     assert_eq!((&done["schema"], &done["aim"]), (&json!("nearmiss/pace-applied/1"), &json!("within 1ms")));
     let words = ["verify", "pace", "--interval", "5ms", "--pairs", "8", "--time-limit", "1s", "--json", "--", "true"];
-    let verdict: Value = serde_json::from_str(&said(place.path(), &words)).unwrap();
+    let verdict: Value = serde_json::from_str(&output_of(place.path(), &words)).unwrap();
     assert_eq!(verdict["remedy"], "pace, every 5ms");
     // A process that was observed by its number has no command to compare.
     let run = observed_run(place.path(), 100_000);
     log(&run, 100_000);
     run.write_json(run::MANIFEST, &Manifest { schema: run::SCHEMA.into(), ..Manifest::default() }).unwrap();
     let run = run.path().to_str().unwrap();
-    said(place.path(), &["diagnose", run]);
+    output_of(place.path(), &["diagnose", run]);
     let verdict: Value =
-        serde_json::from_str(&said(place.path(), &[&words[..4], &["--against", run], &words[4..]].concat())).unwrap();
+        serde_json::from_str(&output_of(place.path(), &[&words[..4], &["--against", run], &words[4..]].concat()))
+            .unwrap();
     assert_eq!(verdict["predicted"]["run"], run);
     let output = nearmiss(place.path(), &["apply", "pace", "--interval", "2s", "--", "true"]);
     let error = String::from_utf8(output.stderr).unwrap();

@@ -49,26 +49,26 @@ fn has_two_cpus() -> bool {
 }
 
 #[test]
-fn a_command_keeps_its_status_and_what_was_done_is_said() {
+fn a_command_keeps_its_status_and_the_acts_are_reported() {
     if !has_two_cpus() {
         return;
     }
     let record = tempfile::NamedTempFile::new().unwrap();
     let options = ["--json", record.path().to_str().unwrap()];
-    let (status, said) =
+    let (status, stderr) =
         apply(&[], &options, &["--", "sh", "-c", "(sleep 0.2) & (sleep 0.2) & (sleep 0.2) & wait; exit 7"]);
-    if said.contains("listen for the tasks") {
-        eprintln!("skipped: {said}");
+    if stderr.contains("listen for the tasks") {
+        eprintln!("skipped: {stderr}");
         return;
     }
-    assert_eq!(status, 7, "{said}");
-    assert!(said.contains("pair (measured): engaged with affinity"), "{said}");
+    assert_eq!(status, 7, "{stderr}");
+    assert!(stderr.contains("pair (measured): engaged with affinity"), "{stderr}");
     let record: serde_json::Value = serde_json::from_slice(&std::fs::read(record.path()).unwrap()).unwrap();
     assert_eq!((record["schema"].as_str(), record["known"].as_u64()), (Some("nearmiss/pair-applied/1"), Some(4)));
 }
 
 #[test]
-fn what_cannot_be_done_here_is_refused_in_a_sentence() {
+fn an_inability_of_this_machine_is_refused_in_a_sentence() {
     let no_cpus = apply(&["taskset", "-c", "0"], &[], &["--", "true"]);
     assert_eq!(no_cpus.0, 125, "{}", no_cpus.1);
     assert!(no_cpus.1.contains("needs two CPUs"), "{}", no_cpus.1);
@@ -78,22 +78,22 @@ fn what_cannot_be_done_here_is_refused_in_a_sentence() {
     let no_process = apply(&[], &["-p", "4194304"], &[]);
     assert!(no_process.0 == 125 && no_process.1.contains("no such process"), "{no_process:?}");
     if std::fs::metadata("/sys/kernel/sched_ext").is_err() {
-        let (status, said) = apply(&[], &["--with", "sched-ext"], &["--", "true"]);
-        assert!(status == 125 && said.contains("has no sched_ext"), "{status} {said}");
+        let (status, stderr) = apply(&[], &["--with", "sched-ext"], &["--", "true"]);
+        assert!(status == 125 && stderr.contains("has no sched_ext"), "{status} {stderr}");
     }
     let siblings = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     if siblings.is_ok_and(|list| list.trim() == "0") {
-        let (status, said) = apply(&[], &["--domain", "smt"], &["--", "true"]);
-        assert!(status == 125 && said.contains("share a domain of level smt"), "{status} {said}");
+        let (status, stderr) = apply(&[], &["--domain", "smt"], &["--", "true"]);
+        assert!(status == 125 && stderr.contains("share a domain of level smt"), "{status} {stderr}");
     }
 }
 
 #[test]
-fn other_remedies_say_that_they_take_no_process() {
+fn other_remedies_refuse_a_process() {
     let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = nearmiss.args(["apply", "color", "-p", "1"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(125) && said.contains("give its command after --"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(125) && stderr.contains("give its command after --"), "{stderr}");
 }
 
 /// `apply pair` on a process of four tasks that runs, until it has set their masks.
@@ -184,11 +184,11 @@ fn a_process_that_runs_has_its_masks_back_however_nearmiss_ends() {
         assert_eq!(attached.nearmiss.wait().unwrap().code(), status, "{signal:?}");
         // A guardian needs a moment.
         attached.wait_until(|masks| masks.iter().all(|mask| *mask == all_cpus()));
-        let mut said = String::new();
-        attached.nearmiss.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        let is_told =
-            said.contains("4 tasks by a rehearsal known of 4, 4 masks set, 0 moves later, 4 masks given back");
-        assert_eq!(is_told, status.is_some(), "{signal:?}: {said}");
+        let mut stderr = String::new();
+        attached.nearmiss.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let is_reported =
+            stderr.contains("4 tasks by a rehearsal known of 4, 4 masks set, 0 moves later, 4 masks given back");
+        assert_eq!(is_reported, status.is_some(), "{signal:?}: {stderr}");
     }
 }
 

@@ -67,7 +67,7 @@ impl Cluster {
         cluster.until("munged listens", |cluster| cluster.place("socket").exists());
         cluster.daemon("slurmctld", &["-D".to_owned()]);
         cluster.daemon("slurmd", &["-D".to_owned(), "-N".to_owned(), host()]);
-        cluster.until("the node is idle", |cluster| cluster.ask("sinfo", &["--noheader", "--format=%t"]) == "idle\n");
+        cluster.until("the node is idle", |cluster| cluster.query("sinfo", &["--noheader", "--format=%t"]) == "idle\n");
         cluster
     }
 
@@ -77,7 +77,7 @@ impl Cluster {
     }
 
     /// Returns the output of a Slurm program.
-    pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
+    pub fn query(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(program).args(arguments).env("SLURM_CONF", self.conf()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }

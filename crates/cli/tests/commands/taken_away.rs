@@ -90,7 +90,7 @@ fn no_kernel_instruments(doctor: &Value, found: &str, todo: &str) {
 }
 
 /// One line of the report for all four.
-fn said_once(text: &str, expected: &str) {
+fn is_printed_once(text: &str, expected: &str) {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains(&format!("no locks, polls, io, sched: {expected}")), "no `{expected}` in {text}");
     assert!(joined.contains("Where time goes"), "{text}");
@@ -102,7 +102,7 @@ fn root_without_its_capabilities() {
         return;
     };
     no_kernel_instruments(&taken.doctor(), "CAP_BPF and CAP_PERFMON", "setcap cap_bpf,cap_perfmon+ep");
-    said_once(&taken.observe(), "not allowed: it takes root, or CAP_BPF and CAP_PERFMON; run as root");
+    is_printed_once(&taken.observe(), "not allowed: it takes root, or CAP_BPF and CAP_PERFMON; run as root");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn an_ordinary_user() {
             assert_eq!(clock["state"], "limited");
             assert_eq!(clock["found"], "own processes only, without kernel code");
             assert_eq!(clock["todo"], "sysctl kernel.perf_event_paranoid=1, or run as root");
-            said_once(&taken.observe(), "not allowed");
+            is_printed_once(&taken.observe(), "not allowed");
         }
         Ok(3..) => assert_eq!(clock["state"], "missing"),
         _ => {}
@@ -150,14 +150,14 @@ fn a_container_of_an_ordinary_user() {
         return;
     };
     no_kernel_instruments(&taken.doctor(), "a user namespace", "as root on the host");
-    said_once(&taken.observe(), "not allowed: this is a container (a user namespace)");
+    is_printed_once(&taken.observe(), "not allowed: this is a container (a user namespace)");
 }
 
 #[test]
 fn a_privileged_container() {
     let Some(taken) = Taken::by(&["unshare", "--pid", "--fork", "--mount-proc"]) else { return };
     no_kernel_instruments(&taken.doctor(), "a PID namespace", "--pid=host");
-    said_once(&taken.observe(), "this is a container (a PID namespace)");
+    is_printed_once(&taken.observe(), "this is a container (a PID namespace)");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_kernel_without_type_information() {
     let hide = "mount --bind /dev/null /sys/kernel/btf/vmlinux && exec \"$@\"";
     let Some(taken) = Taken::by(&["unshare", "--mount", "sh", "-c", hide, "sh"]) else { return };
     no_kernel_instruments(&taken.doctor(), "no type information", "CONFIG_DEBUG_INFO_BTF");
-    said_once(&taken.observe(), "no type information of the kernel");
+    is_printed_once(&taken.observe(), "no type information of the kernel");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn no_sys_at_all() {
     let Some(taken) = Taken::by(&["unshare", "--mount", "sh", "-c", hide, "sh"]) else { return };
     no_kernel_instruments(&taken.doctor(), "no type information", "CONFIG_DEBUG_INFO_BTF");
     let text = taken.observe();
-    said_once(&text, "no type information of the kernel");
+    is_printed_once(&text, "no type information of the kernel");
     assert!(text.contains("samples at 499 Hz"), "{text}");
 }
 

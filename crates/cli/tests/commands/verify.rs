@@ -54,16 +54,16 @@ fn two_commands_get_a_verdict_that_other_programs_can_read() {
 fn report_prints_the_verdict_of_the_newest_run_again() {
     let place = tempfile::tempdir().unwrap();
     let first = verify(place.path(), &RATES);
-    let said = text(&first.stdout);
+    let stdout = text(&first.stdout);
     assert!(
-        said.starts_with("gain: `X=1 printf 'rate 150'` against `echo rate 100`, measured in 10 pairs\n"),
-        "{said}"
+        stdout.starts_with("gain: `X=1 printf 'rate 150'` against `echo rate 100`, measured in 10 pairs\n"),
+        "{stdout}"
     );
-    assert!(said.contains("\n  rate ([0-9]+): 100.0 A, 150.0 B; +50.0% [+50.0%, +50.0%]\n"), "{said}");
+    assert!(stdout.contains("\n  rate ([0-9]+): 100.0 A, 150.0 B; +50.0% [+50.0%, +50.0%]\n"), "{stdout}");
     let again = nearmiss(place.path(), &["report"]);
     assert_eq!((again.status.code(), again.stderr.len()), (Some(0), 0));
     let run = only_run(place.path());
-    assert_eq!(said, format!("{}\noutput of the runs: nearmiss-runs/{}\n", text(&again.stdout), name(run.path())));
+    assert_eq!(stdout, format!("{}\noutput of the runs: nearmiss-runs/{}\n", text(&again.stdout), name(run.path())));
     let json = nearmiss(place.path(), &["report", "--json"]);
     assert_eq!(text(&json.stdout), without_checksum(&run));
 }
@@ -107,7 +107,7 @@ fn a_shell_runs_both_sides_or_none_and_preparation_comes_first() {
 }
 
 #[test]
-fn a_remedy_with_nothing_to_act_on_is_said_at_once() {
+fn a_remedy_with_nothing_to_act_on_is_reported_at_once() {
     let place = tempfile::tempdir().unwrap();
     let arguments = ["verify", "color", "--json", "--require-gain", "1%", "--", "true"];
     let output = nearmiss(place.path(), &arguments);
@@ -115,8 +115,8 @@ fn a_remedy_with_nothing_to_act_on_is_said_at_once() {
     let verdict: Verdict = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((verdict.outcome, verdict.pairs), (Outcome::NothingToActOn, 1));
     assert!(verdict.start.is_some_and(|start| start.pairs >= 6), "the start is named");
-    let said = text(&nearmiss(place.path(), &["verify", "color", "--", "true"]).stdout);
-    assert!(said.starts_with("nothing to act on (color, 32 colors), measured in 1 pair\n"), "{said}");
+    let stdout = text(&nearmiss(place.path(), &["verify", "color", "--", "true"]).stdout);
+    assert!(stdout.starts_with("nothing to act on (color, 32 colors), measured in 1 pair\n"), "{stdout}");
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn refusal(place: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn wrong_use_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let said: Vec<String> = [
+    let messages: Vec<String> = [
         &["verify", "commands", "true"][..],
         &["verify", "commands", "true", " "],
         &["verify", "commands", "true", "no-such-program --x"],
@@ -171,7 +171,7 @@ fn wrong_use_is_told() {
     .map(|arguments| refusal(place.path(), arguments))
     .collect();
     assert!(!place.path().join("nearmiss-runs").exists(), "nothing is left of what was refused");
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_verify_run_has_no_other_forms() {
     assert!(verify(place.path(), &RATES).status.success());
     let run: PathBuf = only_run(place.path()).path().to_owned();
     let run = run.strip_prefix(place.path()).unwrap().to_str().unwrap().to_owned();
-    let said: Vec<String> = [
+    let messages: Vec<String> = [
         &["report", "--html", &run][..],
         &["report", "--pprof", "file", &run],
         &["report", "--validate", &run],
@@ -191,7 +191,7 @@ fn a_verify_run_has_no_other_forms() {
     .iter()
     .map(|arguments| refusal(place.path(), arguments).replace(&run, "RUN"))
     .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -212,6 +212,6 @@ fn a_prediction_for_another_program_is_refused() {
     std::fs::write(place.path().join("findings.json"), findings).unwrap();
     let output = nearmiss(place.path(), &["verify", "color", "--against", ".", "--", "true"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(said.ends_with("this run is of `/bin/sort`: name a run of the command that is verified\n"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.ends_with("this run is of `/bin/sort`: name a run of the command that is verified\n"), "{stderr}");
 }

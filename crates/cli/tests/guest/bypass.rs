@@ -2,11 +2,11 @@
 //! it, and applied.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use nearmiss_analysis::Traced;
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::machine::Placement;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::RunDir;
@@ -24,18 +24,18 @@ fn nearmiss(place: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).args(words).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line() {
+fn nonsense_is_refused_in_one_line() {
     let place = tempfile::tempdir().unwrap();
     let refused = |words: &[&str], status: i32, what: &str| {
         let output = nearmiss(place.path(), &[words, &["--", "true"]].concat());
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
-        assert!(said.lines().count() == 1 && said.contains(what), "{words:?}: {said}");
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {stderr}");
+        assert!(stderr.lines().count() == 1 && stderr.contains(what), "{words:?}: {stderr}");
     };
     let apply = ["apply", "bypass"];
     refused(&apply, 125, "--copies [--site SITE]");
@@ -50,20 +50,20 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         refused(&["--copies", "--site", "keep", "--site", "keep"], "named twice");
     }
     let output = nearmiss(place.path(), &["apply", "bypass", "--copies", "--site", "tar+0xq", "--", "true"]);
-    assert!(!output.status.success() && said(&output).contains("is no call site"), "{}", said(&output));
+    assert!(!output.status.success() && stderr(&output).contains("is no call site"), "{}", stderr(&output));
 }
 
 #[test]
-fn without_a_site_apply_changes_nothing_and_says_so() {
+fn without_a_site_apply_changes_nothing_and_reports_it() {
     let place = tempfile::tempdir().unwrap();
     let program = subject("stream-copy");
     let command = [program.as_str(), "--calls", "--copy", "64K", "--rounds", "2", "--table", "4K"];
     let output = nearmiss(place.path(), &[&["apply", "bypass", "--copies", "--"], &command[..]].concat());
-    let plain = said(&output);
+    let plain = stderr(&output);
     assert!(output.status.success() && plain.contains("changed nothing, because no --site was named"), "{plain}");
     let words = ["apply", "bypass", "--copies", "--site", "keep_records", "--json", "done.json", "--"];
     let output = nearmiss(place.path(), &[&words, &command[..]].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&std::fs::read(place.path().join("done.json")).unwrap()).unwrap();
     let site = report.pointer("/done/sites/0").or(report.pointer("/sites/0")).unwrap_or_else(|| panic!("{report}"));
     assert_eq!((site["calls"].as_u64(), site["bytes"].as_u64()), (Some(2 * 16), Some(2 << 16)), "{report}");
@@ -73,15 +73,15 @@ fn without_a_site_apply_changes_nothing_and_says_so() {
 fn findings(place: &Path, words: &[&str]) -> Value {
     let program = subject("stream-copy");
     let begin = [
-        "diagnose", "--within", "0", "--all", "--json", "-m", MACHINE, "--cpus", "1", "--only", "user", "--", &program,
-        "--calls",
+        "diagnose", "--within", "0", "--all", "--json", "-m", MACHINE, "--memory", "1GiB", "--cpus", "1", "--only",
+        "user", "--", &program, "--calls",
     ];
     let output = nearmiss(place, &[&begin, words].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn of_bypass(findings: &Value) -> &Value {
+fn bypass_finding(findings: &Value) -> &Value {
     let list = findings["findings"].as_array().unwrap();
     list.iter().find(|finding| finding["remedy"] == "bypass").unwrap_or_else(|| panic!("{findings}"))
 }
@@ -97,7 +97,7 @@ fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
     let found = findings(place.path(), &["--copy", "2M", "--read", "256K", "--table", "256K", "--rounds", "12"]);
-    let finding = of_bypass(&found);
+    let finding = bypass_finding(&found);
     assert!(finding["prediction"]["gain"].as_f64().unwrap() > 0.01, "{finding}");
     let apply: Vec<&str> = finding["apply"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(apply[..6], ["nearmiss", "apply", "bypass", "--copies", "--site", "keep_records"]);
@@ -108,7 +108,7 @@ fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
     );
     // The rehearsal of one that is read at once is a loss.
     let table = nearmiss(place.path(), &["rehearse", "bypass", "--sites", "read_records,keep_records", "--json"]);
-    assert!(table.status.success(), "{}", said(&table));
+    assert!(table.status.success(), "{}", stderr(&table));
     let table: Value = serde_json::from_slice(&table.stdout).unwrap();
     let rows = table["tables"][0]["table"]["rows"].as_array().unwrap();
     let gain = |name: &str| {
@@ -118,7 +118,7 @@ fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
     assert!(gain("read_records") < 0.0 && gain("keep_records") > 0.02, "{table}");
     // A name that nothing in the run has is refused by name.
     let unknown = nearmiss(place.path(), &["rehearse", "bypass", "--sites", "nobody"]);
-    assert!(unknown.status.code() == Some(2) && said(&unknown).contains("--sites nobody"), "{}", said(&unknown));
+    assert!(unknown.status.code() == Some(2) && stderr(&unknown).contains("--sites nobody"), "{}", stderr(&unknown));
 }
 
 #[test]
@@ -137,12 +137,25 @@ fn copies_that_fit_the_caches_are_advised_against() {
 /// Traces the subject's inline copy; its run.
 fn traced(place: &Path, past: bool) -> RunDir {
     let program = subject("stream-copy");
-    let mut words =
-        vec!["trace", "-q", "-m", MACHINE, "--cpus", "1", "--only", "user", "--no-curve", "--carry", "stores"];
+    let mut words = vec![
+        "trace",
+        "-q",
+        "-m",
+        MACHINE,
+        "--memory",
+        "1GiB",
+        "--cpus",
+        "1",
+        "--only",
+        "user",
+        "--no-curve",
+        "--carry",
+        "stores",
+    ];
     words.extend(["--", &program, "--copy", "2M", "--table", "256K", "--rounds", "6"]);
     words.extend(past.then_some("--non-temporal"));
     let output = nearmiss(place, &words);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let runs = std::fs::read_dir(place.join("nearmiss-runs")).unwrap().flatten();
     RunDir::open(&runs.max_by_key(std::fs::DirEntry::file_name).unwrap().path()).unwrap()
 }
@@ -154,7 +167,7 @@ fn replayed(case: &Traced, policy: &Policy) -> ModelTotals {
     machine.memory.placement = Placement::Sequential;
     let mut trace = TraceReader::open(&case.run.file(nearmiss_record::run::TRACE)).unwrap();
     let options = ModelOptions::of(&trace.header().clone(), Order::Recorded);
-    let mut model = Model::new(&machine, policy, &options, Deaf).unwrap();
+    let mut model = Model::new(&machine, policy, &options, NullObserver).unwrap();
     each_chunk(&mut trace, |head, records| {
         model.chunk(head, records).unwrap();
         Ok::<_, TraceError>(())

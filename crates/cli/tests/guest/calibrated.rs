@@ -27,9 +27,9 @@ impl Drop for Busy {
 }
 
 #[test]
-fn a_host_measured_beside_six_busy_processes_says_so_and_keeps_nothing() {
+fn a_host_measured_beside_six_busy_processes_carries_a_caution_and_keeps_nothing() {
     if !std::fs::read_to_string("/proc/stat").is_ok_and(|stat| stat.lines().any(|l| l.starts_with("procs_running"))) {
-        println!("skipped: the kernel tells nothing of other work");
+        println!("skipped: the kernel shows nothing of other work");
         return;
     }
     let cache = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -38,9 +38,9 @@ fn a_host_measured_beside_six_busy_processes_says_so_and_keeps_nothing() {
     nearmiss.args(["machine", "host", "--json"]).env("XDG_CACHE_HOME", cache.path());
     let output = nearmiss.output().expect("nearmiss runs");
     drop(busy);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(3) {
-        println!("skipped: {}", said.trim());
+        println!("skipped: {}", stderr.trim());
         return;
     }
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
@@ -48,6 +48,6 @@ fn a_host_measured_beside_six_busy_processes_says_so_and_keeps_nothing() {
     let caution = noise["caution"].as_str().unwrap_or_else(|| panic!("no caution: {noise}"));
     assert!(caution.starts_with("host was calibrated beside other work (others kept "), "{noise}");
     assert!(caution.ends_with("; its figures are rough and not kept, run again when it is quiet"), "{noise}");
-    assert_eq!(said, format!("nearmiss: {caution}\n"));
+    assert_eq!(stderr, format!("nearmiss: {caution}\n"));
     assert!(!Path::new(cache.path()).join("nearmiss/calibration.json").exists());
 }

@@ -1,9 +1,9 @@
 //! A real trace that carries tasks: threads that took turns on one CPU, replayed on two.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_machine::describe;
 use nearmiss_machine::model::{Model, ModelError, ModelOptions};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::model::MissClass;
 use nearmiss_record::policy::{Order, PlacePolicy, Placed, Policy};
@@ -54,12 +54,12 @@ fn false_sharing(trace: &mut TraceReader, policy: &Policy) -> Result<u64, ModelE
     let machine = describe::cut(&nearmiss_host::load(MACHINE).expect("a preset"), 2);
     let header = trace.header().clone();
     let options = ModelOptions::of(&header, Order::Modelled);
-    let mut model = Model::new(&machine, policy, &options, Deaf)?;
-    let mut meet = |head: &ChunkHeader, records: &[Record]| {
+    let mut model = Model::new(&machine, policy, &options, NullObserver)?;
+    let mut feed = |head: &ChunkHeader, records: &[Record]| {
         model.chunk(head, records).expect("a sound chunk");
         Ok::<_, TraceError>(())
     };
-    each_chunk(trace, &mut meet).expect("a sound trace");
+    each_chunk(trace, &mut feed).expect("a sound trace");
     Ok(model.finish()?.0.sum().levels[0].class(MissClass::FalseSharing))
 }
 

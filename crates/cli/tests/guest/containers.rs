@@ -2,8 +2,8 @@
 //! `docs/containers.md` lists are enough.
 #![allow(clippy::unwrap_used)]
 
+use crate::guest_slots::for_a_guest;
 use crate::login;
-use crate::places::for_a_guest;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -91,7 +91,7 @@ const TRACE: [&str; 14] = [
     "--cpus",
     "1",
     "--memory",
-    "512MiB",
+    "1GiB",
     "--timeout",
     "5m",
     "--",
@@ -128,10 +128,10 @@ fn the_calls_that_the_page_lists_are_enough_for_a_trace() {
     if !can_contain() {
         return;
     }
-    let (status, said) = trace(&REFUSED);
-    if said.contains("kernel.unprivileged_userns_clone") {
+    let (status, stderr) = trace(&REFUSED);
+    if stderr.contains("kernel.unprivileged_userns_clone") {
         println!("skipped: no user namespaces here");
         return;
     }
-    assert_eq!(status, Some(3), "{said}");
+    assert_eq!(status, Some(3), "{stderr}");
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -15,7 +15,7 @@ fn nearmiss(place: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).args(arguments).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim_end().to_owned()
 }
 
@@ -26,12 +26,12 @@ fn runs(place: &Path) -> Vec<PathBuf> {
 
 fn model(place: &Path, arguments: &[&str]) -> Value {
     let output = nearmiss(place, &[&["report", "--json"], arguments].concat());
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     report["model"].clone()
 }
 
 #[test]
-fn a_killed_trace_is_said_to_be_cut_off_and_the_next_one_takes_it_away() {
+fn a_killed_trace_is_reported_as_cut_off_and_the_next_one_takes_it_away() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
@@ -49,13 +49,13 @@ fn a_killed_trace_is_said_to_be_cut_off_and_the_next_one_takes_it_away() {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is recorded");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let recording = said(&nearmiss(place, &["report"]));
+    let recording = stderr(&nearmiss(place, &["report"]));
     assert!(recording.ends_with("this run is still being recorded; wait for its end"), "{recording}");
     killed.kill().unwrap();
     killed.wait().unwrap();
 
     let output = nearmiss(place, &["report"]);
-    let line = said(&output);
+    let line = stderr(&output);
     assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
     assert!(line.contains("this run was cut off at 20") && line.contains("nothing of it can be read"), "{line}");
 
@@ -77,7 +77,7 @@ fn a_run_without_its_model_and_one_that_was_edited_are_modelled_again() {
     let loads = format!("\"loads\":{}", whole["totals"]["loads"]);
     std::fs::write(&file, text.replacen(&loads, "\"loads\":12345", 1)).unwrap();
     let refused = nearmiss(place, &["report"]);
-    let line = said(&refused);
+    let line = stderr(&refused);
     assert_eq!((refused.status.code(), line.lines().count()), (Some(2), 1), "{line}");
     assert!(
         line.contains("edited after nearmiss wrote it") && line.contains("nearmiss report RUN -m MACHINE"),
@@ -98,7 +98,7 @@ fn a_run_without_its_model_and_one_that_was_edited_are_modelled_again() {
     assert!(nameless["notes"].to_string().contains("cut off before its names were written"), "{}", nameless["notes"]);
     for arguments in [&["diagnose", "--json", named][..], &["diagnose", "--json"]] {
         let output = nearmiss(place, arguments);
-        let findings: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+        let findings: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         assert!(findings["notes"].to_string().contains("cut off before its names were written"), "{findings}");
     }
 }
@@ -108,8 +108,8 @@ fn a_refused_trace_leaves_no_directory() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
     let output = nearmiss(place.path(), &[&TRACE[..], &["--runs", "a/b", "--from", "mark:7", "--", "true"]].concat());
-    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{}", said(&output));
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{}", stderr(&output));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_standard_error_that_takes_nothing_does_not_change_the_status() {
     };
     assert_eq!(ended(&["apply", "color"]), Some(5));
     if let Some(_guest) = for_a_guest() {
-        assert_eq!(ended(&["trace", "-m", "zen3-milan", "--cpus", "1", "--only", "user"]), Some(5));
+        assert_eq!(ended(&["trace", "-m", "zen3-milan", "--memory", "1GiB", "--cpus", "1", "--only", "user"]), Some(5));
     }
 }
 
@@ -136,12 +136,13 @@ fn a_part_of_a_trace_is_not_replayed() {
         let out = command.args(arguments).current_dir(directory.path()).output().unwrap();
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
-    let small = ["trace", "-q", "-m", "zen3-milan", "--cpus", "1", "--only", "user", "--max-trace", "1KiB"];
+    let small =
+        ["trace", "-q", "-m", "zen3-milan", "--memory", "1GiB", "--cpus", "1", "--only", "user", "--max-trace", "1KiB"];
     assert_eq!(nearmiss(&[&small[..], &["--", "ls", "/usr/bin"]].concat()), (Some(0), String::new()));
     assert_eq!(nearmiss(&["report"]).0, Some(0), "the model saw all");
     for replay in [&["diagnose"][..], &["rehearse", "color"], &["report", "-m", "zen4-genoa"]] {
-        let (code, said) = nearmiss(replay);
-        assert!(code == Some(2) && said.contains(" records, and no replay of a part"), "{replay:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let (code, stderr) = nearmiss(replay);
+        assert!(code == Some(2) && stderr.contains(" records, and the replay of a part"), "{replay:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
 }

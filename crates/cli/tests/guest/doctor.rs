@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::guest_slots::for_a_guest;
 use crate::login;
-use crate::places::for_a_guest;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ fn doctor_traces_true_unless_it_is_to_be_quick() {
 }
 
 #[test]
-fn a_login_user_is_told_of_a_guest_of_his_own() {
+fn a_login_user_is_shown_a_guest_of_his_own() {
     let Some(_guest) = for_a_guest() else { return };
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can become another user");

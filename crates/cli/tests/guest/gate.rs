@@ -1,6 +1,6 @@
 //! `nearmiss gate` on a program with a planted regression: 1% more instructions, in one function.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::gate::{GateRecord, Judged, Ruling};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -45,7 +45,7 @@ fn build(place: &Path, name: &str, checks: u32) {
 
 /// Two recordings a side, because figures of user mode repeat.
 fn gate(place: &Path, arguments: &[&str]) -> Output {
-    let always = ["gate", "--cpus", "1", "--recordings", "2", "--at-most", "2"];
+    let always = ["gate", "--memory", "1GiB", "--cpus", "1", "--recordings", "2", "--at-most", "2"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     command.current_dir(place).args(always).args(arguments).output().expect("nearmiss runs")
 }

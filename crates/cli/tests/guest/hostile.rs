@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,8 +12,8 @@ fn wrong(script: &str, arguments: &[&str]) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/hostile").join(script);
     let binary = ["--nearmiss", env!("CARGO_BIN_EXE_nearmiss")];
     let out = Command::new("python3").arg(path).args(binary).args(arguments).output().unwrap();
-    let said = [out.stdout, out.stderr].concat();
-    (!out.status.success()).then(|| String::from_utf8_lossy(&said).into_owned())
+    let printed = [out.stdout, out.stderr].concat();
+    (!out.status.success()).then(|| String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,7 +22,26 @@ fn start(directory: &Path, arguments: &[&str]) -> Child {
             Ok(())
         })
     };
-    command.spawn().unwrap()
+    let child = command.spawn().unwrap();
+    listens(child.id());
+    child
+}
+
+/// Waits until a process has a handler for SIGINT, or has ended: before, the signal's default action ends it.
+fn listens(pid: u32) {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(20) {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map(str::trim);
+        // A process that has ended has no such line, or none that is caught.
+        if caught
+            .is_none_or(|caught| u64::from_str_radix(caught, 16).is_ok_and(|set| set >> (libc::SIGINT - 1) & 1 == 1))
+            || status.contains("State:\tZ")
+        {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Sends a signal after a time; returns the process's status and its messages. It must end at once.
@@ -51,9 +70,12 @@ fn a_guest_that_boots_ends_at_every_instant_and_leaves_no_run() {
     let directory = tempfile::tempdir().unwrap();
     for (after_ms, signal, code) in [(30, "INT", 130), (150, "TERM", 143), (500, "INT", 130), (1200, "INT", 130)] {
         let child = start(directory.path(), &["trace", "--no-saved-boot", "-m", "zen3-milan", "--", "sleep", "60"]);
-        let (status, said) = ended_by(child, signal, Duration::from_millis(after_ms)).unwrap();
-        assert_eq!(status.code(), Some(code), "after {after_ms} ms: {said}");
-        assert!(said.starts_with("nearmiss: interrupted") && said.lines().count() == 1, "after {after_ms} ms: {said}");
+        let (status, stderr) = ended_by(child, signal, Duration::from_millis(after_ms)).unwrap();
+        assert_eq!(status.code(), Some(code), "after {after_ms} ms: {stderr}");
+        assert!(
+            stderr.starts_with("nearmiss: interrupted") && stderr.lines().count() == 1,
+            "after {after_ms} ms: {stderr}"
+        );
         assert_eq!(kept_runs(directory.path()), 0, "after {after_ms} ms");
     }
 }
@@ -64,9 +86,9 @@ fn comparisons_end() {
     let verify: &[&str] = &["verify", "commands", "sleep 30", "sleep 31"];
     for (verb, signal, code) in [(verify, "INT", 130), (verify, "TERM", 143)] {
         let ended = ended_by(start(directory.path(), verb), signal, Duration::from_millis(700));
-        let (status, said) = ended.unwrap();
-        assert_eq!((status.code(), said.lines().count()), (Some(code), 1), "{verb:?}: {said}");
-        assert!(said.contains("interrupted"), "{verb:?}: {said}");
+        let (status, stderr) = ended.unwrap();
+        assert_eq!((status.code(), stderr.lines().count()), (Some(code), 1), "{verb:?}: {stderr}");
+        assert!(stderr.contains("interrupted"), "{verb:?}: {stderr}");
     }
     assert_eq!(kept_runs(directory.path()), 0);
 }
@@ -77,8 +99,10 @@ fn replays_end_and_leave_the_run_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let words = (0..60_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect::<String>();
     std::fs::write(directory.path().join("words"), words).unwrap();
-    let trace =
-        start(directory.path(), &["trace", "-q", "--one-line-filter", "-m", "zen3-milan", "--", "sort", "words"]);
+    let trace = start(
+        directory.path(),
+        &["trace", "-q", "--one-line-filter", "-m", "zen3-milan", "--memory", "1GiB", "--", "sort", "words"],
+    );
     assert!(trace.wait_with_output().unwrap().status.success());
     let run = std::fs::read_dir(directory.path().join("nearmiss-runs")).unwrap().next().unwrap().unwrap().path();
     let files = || {
@@ -91,11 +115,12 @@ fn replays_end_and_leave_the_run_as_it_was() {
     let report: &[&str] = &["report", "-m", "zen4-genoa"];
     for verb in [report, &["diagnose", "--all"], &["rehearse", "color", "--all"]] {
         for after_ms in [20, 200, 600] {
-            let Some((status, said)) = ended_by(start(directory.path(), verb), "INT", Duration::from_millis(after_ms))
+            let Some((status, stderr)) =
+                ended_by(start(directory.path(), verb), "INT", Duration::from_millis(after_ms))
             else {
                 continue;
             };
-            assert_eq!(status.code(), Some(130), "{verb:?} after {after_ms} ms: {said}");
+            assert_eq!(status.code(), Some(130), "{verb:?} after {after_ms} ms: {stderr}");
             assert_eq!(files(), before, "{verb:?} after {after_ms} ms");
         }
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ measure.last = { words = "last argument (.*)", optional = true }
 measure.written = { words = "(.*)", file = "{out}/written", optional = true }
 
 [[workload]]
-name = "tell"
+name = "print"
 axes = ["kernel"]
 command = """
 echo online $(cat /sys/devices/system/cpu/online); echo last argument $(tr ' ' '\\n' < /proc/cmdline | tail -1)
@@ -74,7 +74,7 @@ level = [{ name = "guest", guest = { cpus = 2, memory = "1 GiB" } }]
 "#;
 
 #[test]
-fn the_guests_kernel_is_an_axis_and_offline_cpus_come_back_whatever_ends_the_lab() {
+fn the_guests_kernel_is_an_axis_and_offline_cpus_come_back_after_any_end_of_the_lab() {
     let Some(_guest) = for_a_guest() else { return };
     if !rustix::process::geteuid().is_root() {
         println!("skipped: CPUs are taken off line by root alone, in a guest too");
@@ -88,10 +88,10 @@ fn the_guests_kernel_is_an_axis_and_offline_cpus_come_back_whatever_ends_the_lab
         let ended = record["ended"].as_array().unwrap().iter().find(|ended| ended["cell"] == cell).unwrap();
         ["online", "last", "written"].map(|name| ended["words"][name].as_str().unwrap_or("–").to_owned())
     };
-    assert_eq!(words("tell,kernel=one,r1"), ["0", "maxcpus=1", "here"]);
-    assert_eq!(words("tell,kernel=two,r1"), ["0-1", "init_on_alloc=0", "here"]);
+    assert_eq!(words("print,kernel=one,r1"), ["0", "maxcpus=1", "here"]);
+    assert_eq!(words("print,kernel=two,r1"), ["0-1", "init_on_alloc=0", "here"]);
     assert_eq!(words("hot,place=guest,r1"), ["0-1", "–", "–"]);
-    let left = fs::read_dir(directory.path().join("x/cells/tell,kernel=one,r1")).unwrap();
+    let left = fs::read_dir(directory.path().join("x/cells/print,kernel=one,r1")).unwrap();
     let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
     assert_eq!(left, ["cell.json", "stderr", "stdout", "written"]);
@@ -99,7 +99,7 @@ fn the_guests_kernel_is_an_axis_and_offline_cpus_come_back_whatever_ends_the_lab
 }
 
 #[test]
-fn a_guest_that_cannot_be_is_told_before_anything_runs() {
+fn an_impossible_guest_is_refused_before_anything_runs() {
     let Some(_guest) = for_a_guest() else { return };
     let spec = |level: &str| {
         format!(
@@ -122,9 +122,9 @@ fn a_guest_that_cannot_be_is_told_before_anything_runs() {
     ] {
         let directory = with_spec(&spec(level));
         let run = lab(directory.path(), &["run", "spec.toml"]);
-        let said = errors(&run);
-        assert_eq!(run.status.code(), Some(status), "{said}");
-        assert!(said.contains(why) && said.lines().count() == 1, "{why:?} is not in {said:?}");
+        let stderr = errors(&run);
+        assert_eq!(run.status.code(), Some(status), "{stderr}");
+        assert!(stderr.contains(why) && stderr.lines().count() == 1, "{why:?} is not in {stderr:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

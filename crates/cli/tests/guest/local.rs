@@ -1,7 +1,7 @@
 //! Reads of another node's memory, from a trace to a recording under the remedy, in guests of two nodes.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
 use std::path::Path;
@@ -17,7 +17,10 @@ fn nearmiss(place: &Path, words: &[&str]) -> Output {
 /// Findings of the remedy on the subject in this shape.
 fn found(place: &Path, shape: &[&str]) -> Vec<Value> {
     let program = subject("wrong-homes");
-    let begin = ["diagnose", "--within", "0", "--json", "-m", MACHINE, "--cpus", "4", "--only", "user", "--", &program];
+    let begin = [
+        "diagnose", "--within", "0", "--json", "-m", MACHINE, "--memory", "1GiB", "--cpus", "4", "--only", "user",
+        "--", &program,
+    ];
     let output = nearmiss(place, &[&begin, &SMALL[..], shape].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -30,7 +33,7 @@ fn recorded(place: &Path, words: &[&str]) -> (u64, u64) {
     let file = place.join("model.json");
     let file = file.to_str().unwrap();
     let begin = ["trace", "-q", "--no-trace", "--no-curve", "--only", "user", "--json", file];
-    let machine = ["-m", MACHINE, "--cpus", "4", "--"];
+    let machine = ["-m", MACHINE, "--memory", "1GiB", "--cpus", "4", "--"];
     let output = nearmiss(place, &[&begin[..], &machine, words].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let model: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
@@ -43,7 +46,7 @@ fn recorded(place: &Path, words: &[&str]) -> (u64, u64) {
 }
 
 #[test]
-fn wrong_homes_are_told_why_and_a_recording_under_apply_has_none() {
+fn wrong_homes_are_refused_with_the_reason_and_a_recording_under_apply_has_none() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
     let findings = found(place.path(), &[]);
@@ -74,19 +77,19 @@ fn homes_of_each_thread_s_own_are_no_finding() {
 }
 
 #[test]
-fn what_cannot_engage_is_one_line_and_ends_with_125() {
+fn a_remedy_that_cannot_engage_prints_one_line_and_ends_with_125() {
     let place = tempfile::tempdir().unwrap();
-    let said = |words: &[&str]| {
+    let status_and_stderr = |words: &[&str]| {
         let output = nearmiss(place.path(), words);
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, text) = said(&["apply", "local", "--", "true"]);
+    let (code, text) = status_and_stderr(&["apply", "local", "--", "true"]);
     assert_eq!((code, text.lines().count()), (Some(125), 1), "{text}");
-    assert!(text.contains("nothing is asked for: give --bind, --home or --pools"), "{text}");
-    let (code, text) = said(&["apply", "local", "--bind", "4096", "--", "true"]);
+    assert!(text.contains("nothing is requested: give --bind, --home or --pools"), "{text}");
+    let (code, text) = status_and_stderr(&["apply", "local", "--bind", "4096", "--", "true"]);
     assert_eq!((code, text.lines().count()), (Some(125), 1), "{text}");
-    assert_eq!(said(&["apply", "local", "--home", "nowhere", "--", "true"]).0, Some(125));
-    assert_eq!(said(&["apply", "local", "--bind", "compact", "--", "sh", "-c", "exit 7"]).0, Some(7));
+    assert_eq!(status_and_stderr(&["apply", "local", "--home", "nowhere", "--", "true"]).0, Some(125));
+    assert_eq!(status_and_stderr(&["apply", "local", "--bind", "compact", "--", "sh", "-c", "exit 7"]).0, Some(7));
 }
 
 #[test]

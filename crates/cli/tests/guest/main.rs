@@ -8,6 +8,7 @@ mod cut_off;
 mod diagnose;
 mod doctor;
 mod gate;
+mod guest_slots;
 mod hostile;
 mod install;
 mod interrupt;
@@ -19,7 +20,6 @@ mod observe_guest;
 mod pair;
 mod pair_guest;
 mod pair_refused;
-mod places;
 #[path = "../support/running.rs"]
 mod running;
 mod running_program;

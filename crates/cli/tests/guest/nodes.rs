@@ -1,13 +1,13 @@
 //! Guests of several nodes: what tasks read on the bus, homes that the guest's kernel does not see, and a load apart.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use nearmiss_record::model::{BusTally, ModelRecord, TaskRow};
 use std::path::Path;
 use std::process::{Command, Output};
 
-const MACHINE: [&str; 4] = ["-m", "pentium3-xeon-numa-2x2", "--cpus", "4"];
+const MACHINE: [&str; 6] = ["-m", "pentium3-xeon-numa-2x2", "--memory", "1GiB", "--cpus", "4"];
 
 /// Output of the command, and the model of its trace.
 fn traced(place: &Path, options: &[&str], command: &[&str]) -> (Output, ModelRecord) {
@@ -42,12 +42,18 @@ fn named(model: &ModelRecord, name: &str) -> [u64; 4] {
     sum(model.tasks.iter().filter(|task| task.of_command && task.comm == name).map(of_task))
 }
 
+/// A small run of the program behind a line with the nodes that the kernel knows.
+fn with_the_nodes_online(program: &str) -> [&str; 9] {
+    let online = "cat /sys/devices/system/node/online; exec \"$@\"";
+    ["sh", "-c", online, "sh", program, "--part", "256K", "--rounds", "2"]
+}
+
 #[test]
 fn classes_of_tasks_and_of_cpus_sum_to_what_is_printed() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
-    let program = subject("wrong-homes");
-    let (output, model) = traced(place.path(), &["--no-trace"], &[&program, "--part", "256K", "--rounds", "2"]);
+    let (output, model) = traced(place.path(), &["--no-trace"], &with_the_nodes_online(&subject("wrong-homes")));
+    assert_eq!(text(&output.stdout).lines().next(), Some("0-1"));
     let tasks = sum(model.tasks.iter().filter(|task| task.of_command).map(of_task));
     let others = sum(model.tasks.iter().filter(|task| !task.of_command).map(of_task));
     assert_eq!(tasks, classes(&model.totals.bus));
@@ -85,18 +91,13 @@ fn assert_shares(report: &str, label: &str, counts: [u64; 4]) {
 fn a_kernel_that_knows_one_node_has_homes_on_both() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
-    let online = "cat /sys/devices/system/node/online; exec \"$@\"";
-    let program = subject("wrong-homes");
-    let run = ["sh", "-c", online, "sh", &program, "--part", "256K", "--rounds", "2"];
     let options = ["--no-trace", "--kernel-arg", "numa=off"];
-    let (output, model) = traced(place.path(), &options, &run);
+    let (output, model) = traced(place.path(), &options, &with_the_nodes_online(&subject("wrong-homes")));
     assert_eq!(text(&output.stdout).lines().next(), Some("0"), "{}", text(&output.stderr));
     assert_eq!(model.nodes.len(), 2);
     // CPUs of both nodes read what the kernel, for which all memory is one, put anywhere.
     let [remote, local, ..] = named(&model, "wrong-homes");
     assert!(remote > 1000 && local > 1000, "{remote} and {local}");
-    let (output, _) = traced(place.path(), &["--no-trace"], &run);
-    assert_eq!(text(&output.stdout).lines().next(), Some("0-1"));
 }
 
 #[test]
@@ -105,8 +106,8 @@ fn a_load_on_cpus_of_its_own_leaves_the_server_s_figures_apart() {
     let place = tempfile::tempdir().unwrap();
     // A copy of the program by another name, so that its tasks are distinguished.
     let server = subject("mixed-server");
-    let asker = place.path().join("asker");
-    std::fs::copy(&server, &asker).unwrap();
+    let client = place.path().join("mixed-client");
+    std::fs::copy(&server, &client).unwrap();
     let load = format!(
         "for p in /proc/[0-9]*; do
             read name < $p/comm
@@ -114,7 +115,7 @@ fn a_load_on_cpus_of_its_own_leaves_the_server_s_figures_apart() {
         done
         grep Cpus_allowed_list /proc/self/status
         exec '{}' --ask --port 8085 --processes 2 --transactions 1 --file 64K",
-        asker.display()
+        client.display()
     );
     std::fs::write(place.path().join("load.sh"), load).unwrap();
     let apart = ["--no-trace", "--clock", "instructions", "--client-cpus", "2"];
@@ -124,12 +125,12 @@ fn a_load_on_cpus_of_its_own_leaves_the_server_s_figures_apart() {
     let (out, report) = (text(&output.stdout), text(&output.stderr));
     let allowed: Vec<&str> = out.lines().filter_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).collect();
     assert_eq!(allowed, ["0-3", "4-5"], "{out}{report}");
-    let (server, load) = (named(&model, "mixed-server"), named(&model, "asker"));
+    let (server, load) = (named(&model, "mixed-server"), named(&model, "mixed-client"));
     assert!(server.iter().sum::<u64>() > 1000 && load.iter().sum::<u64>() > 1000, "{server:?} {load:?}\n{report}");
     // The machine's two nodes and one of the load's, where it alone runs.
     assert_eq!((model.nodes.len(), model.cpus.len()), (3, 6), "{report}");
     let of_load: u64 = model.cpus[4..].iter().map(|cpu| cpu.instructions).sum();
-    let its = model.tasks.iter().filter(|task| task.comm == "asker");
+    let its = model.tasks.iter().filter(|task| task.comm == "mixed-client");
     let its: u64 = its.map(|task| task.user.instructions + task.kernel.instructions).sum();
     assert!(its <= of_load, "{its} of {of_load}");
     assert!(model.tasks.iter().all(|task| task.comm != "mixed-server" || task.of_command));

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use std::process::Command;
 
@@ -26,13 +26,13 @@ fn poll_loop(observer: &[&str]) -> (f64, f64, String) {
         .args([&program, "--calls", &CALLS.to_string()])
         .output()
         .unwrap();
-    let (said, text) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{text}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
     let figure = |name: &str| {
-        let found = said.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse::<f64>().ok());
-        found.unwrap_or_else(|| panic!("{name}: {said}{text}")) / NS_AN_INSTRUCTION
+        let found = stdout.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse::<f64>().ok());
+        found.unwrap_or_else(|| panic!("{name}: {stdout}{stderr}")) / NS_AN_INSTRUCTION
     };
-    (figure("poll_ns="), figure("other_ns="), text.into_owned())
+    (figure("poll_ns="), figure("other_ns="), stderr.into_owned())
 }
 
 #[test]
@@ -40,9 +40,9 @@ fn a_poll_pays_for_itself_and_other_calls_pay_nothing() {
     let Some(_guest) = for_a_guest() else { return };
     let (poll, other, _) = poll_loop(&[]);
     let observer = [env!("CARGO_BIN_EXE_nearmiss"), "observe", "--polls", "--runs", "/tmp/runs", "--"];
-    let (traced, beside, text) = poll_loop(&observer);
-    assert!(text.contains("Polls: 5,000 calls") && text.contains("poll poll-loop"), "{text}");
-    assert!(!text.contains("no BPF on functions"), "{text}");
+    let (traced, beside, stderr) = poll_loop(&observer);
+    assert!(stderr.contains("Polls: 5,000 calls") && stderr.contains("poll poll-loop"), "{stderr}");
+    assert!(!stderr.contains("no BPF on functions"), "{stderr}");
     println!("instructions: a poll {poll:.0}, traced {traced:.0}; another call {other:.0}, beside them {beside:.0}");
     // A tick of the timer among the calls is some instructions a call; a syscall tracepoint would be a hundred and more.
     assert!((beside - other).abs() < 40.0, "{other} {beside}");

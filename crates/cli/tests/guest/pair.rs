@@ -2,7 +2,7 @@
 //! with them: masks on this machine and in a guest of two cores of two hardware threads, and a scheduler in the kernel.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use crate::together::same_group;
 use nearmiss_remedies::pair::apply::KEPT_PAIRS;
@@ -12,12 +12,31 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 const NEARMISS: &str = env!("CARGO_BIN_EXE_nearmiss");
 
 fn nearmiss(place: &Path, words: &[&str]) -> Output {
     Command::new(NEARMISS).current_dir(place).args(words).output().unwrap()
+}
+
+/// A recording of the subject that a rehearsal has gone through.
+struct Rehearsed {
+    run: PathBuf,
+    table: Value,
+}
+
+/// Records the subject's two groups once for all tests, in the folder that a guest sees too.
+fn groups() -> &'static Rehearsed {
+    static ONCE: OnceLock<Rehearsed> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pair-groups");
+        let _earlier = std::fs::remove_dir_all(&place);
+        std::fs::create_dir(&place).unwrap();
+        let table = rehearsed(&place, &[]);
+        Rehearsed { run: run_of(&place), table }
+    })
 }
 
 /// The rehearsal of the subject in this shape: 8 threads, thread n of group n modulo 2, on a machine of two cores of two
@@ -29,7 +48,8 @@ fn rehearsed(place: &Path, shape: &[&str]) -> Value {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
-    let trace = ["trace", "-q", "--no-curve", "--only", "user", "-m", "xeon-ht-2x2", "--cpus", "4", "--"];
+    let trace =
+        ["trace", "-q", "--no-curve", "--only", "user", "-m", "xeon-ht-2x2", "--memory", "1GiB", "--cpus", "4", "--"];
     done(&[&trace[..], &[&program, "--reads", "100000"], shape].concat());
     let rehearsals: Value = serde_json::from_slice(&done(&["rehearse", "pair", "--json"])).unwrap();
     rehearsals["tables"][0].clone()
@@ -63,8 +83,7 @@ fn by_mask(masks: &[String]) -> Vec<Vec<usize>> {
 #[test]
 fn two_groups_of_threads_are_found_and_threads_of_their_own_are_left_alone() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = tempfile::tempdir().unwrap();
-    let groups = rehearsed(place.path(), &[]);
+    let groups = &groups().table;
     let tasks: Vec<u64> = groups["more"][0]["rows"].as_array().unwrap().iter().map(|row| tid(&row[0])).collect();
     let group = |task: u64| tasks.iter().position(|tid| *tid == task).unwrap() % 2;
     let pairs = groups["more"][1]["rows"].as_array().unwrap();
@@ -72,6 +91,7 @@ fn two_groups_of_threads_are_found_and_threads_of_their_own_are_left_alone() {
     assert_eq!(same, [vec![true; 12], vec![false; 16]].concat());
     let proposed = |first: usize| (0..4).map(|n| tasks[first + 2 * n].to_string()).collect::<Vec<_>>().join(" ");
     assert_eq!(groups["subject"], format!("tasks {} | {}", proposed(0), proposed(1)));
+    let place = tempfile::tempdir().unwrap();
     let own = rehearsed(place.path(), &["--own"]);
     assert_eq!(own["subject"], "8 tasks, and no grouping is proposed");
 }
@@ -123,16 +143,16 @@ fn on_one_domain_the_threads_of_unlike_groups_take_turns_on_a_cpu() {
         eprintln!("skipped: not two CPUs, for which the expected places are");
         return;
     }
-    let place = tempfile::tempdir().unwrap();
-    assert_eq!(chosen(&rehearsed(place.path(), &[])), [0, 1, 0, 1, 0, 1, 0, 1]);
-    let run = run_of(place.path());
+    let Rehearsed { run, table } = groups();
+    assert_eq!(chosen(table), [0, 1, 0, 1, 0, 1, 0, 1]);
     let (run, program) = (run.to_str().unwrap(), subject("groups"));
+    let place = tempfile::tempdir().unwrap();
     let siblings = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list").unwrap();
     if siblings.trim() == "0" {
         let refused = nearmiss(place.path(), &["apply", "pair", "--table", run, "--", &program]);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(125), "{said}");
-        assert!(said.contains("the table is of tasks that share level smt on xeon-ht-2x2"), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(125), "{stderr}");
+        assert!(stderr.contains("the table is of tasks that share level smt on xeon-ht-2x2"), "{stderr}");
         assert!(refused.stdout.is_empty(), "the program did not run");
     }
     let words = ["apply", "pair", "--table", run, "--domain", "node", "--", &program, "--reads", "4000000000"];
@@ -151,43 +171,36 @@ fn on_one_domain_the_threads_of_unlike_groups_take_turns_on_a_cpu() {
     }
 }
 
-/// In the folder that a guest sees too.
-fn seen_by_guests() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
 #[test]
 fn the_masks_in_a_guest_of_two_cores_are_the_groups_that_the_rehearsal_chose() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = seen_by_guests();
-    let chosen = chosen(&rehearsed(place.path(), &[]));
-    let (run, program) = (run_of(place.path()), subject("groups"));
+    let Rehearsed { run, table } = groups();
+    let (chosen, program) = (chosen(table), subject("groups"));
     let script = format!(
-        "{NEARMISS} apply pair --table {} -- {program} --reads 2000000000 >/dev/null 2>/tmp/said &
+        "{NEARMISS} apply pair --table {} -- {program} --reads 2000000000 >/dev/null 2>/tmp/printed &
          masks() {{ pid=$(pgrep -x groups) && sed -n 's/Cpus_allowed_list:\\t//p' /proc/$pid/task/*/status; }}
          for look in $(seq 1000); do
              [ \"$(masks | grep -cv '^0-3$')\" = 8 ] && break
              sleep 0.1
          done
-         masks; pkill -x groups; wait; cat /tmp/said",
+         masks; pkill -x groups; wait; cat /tmp/printed",
         run.display()
     );
-    let Some(said) = crate::scripted::in_guest(KernelImage::newest().map_err(|e| e.to_string()), &script) else {
+    let Some(printed) = crate::scripted::in_guest(KernelImage::newest().map_err(|e| e.to_string()), &script) else {
         return;
     };
-    let masks: Vec<String> = said.lines().take(8).map(str::to_owned).collect();
+    let masks: Vec<String> = printed.lines().take(8).map(str::to_owned).collect();
     let groups = [0, 1].map(|group| (0..8).filter(|task| chosen[*task] == group).collect::<Vec<usize>>());
-    assert_eq!((by_mask(&masks), groups.len()), (groups.to_vec(), 2), "{said}");
-    assert!(masks.iter().all(|mask| ["0-1", "2-3"].contains(&mask.as_str())), "{said}");
-    assert!(said.contains("engaged with affinity on 2 domains of level smt (0-1 | 2-3), 8 tasks"), "{said}");
+    assert_eq!((by_mask(&masks), groups.len()), (groups.to_vec(), 2), "{printed}");
+    assert!(masks.iter().all(|mask| ["0-1", "2-3"].contains(&mask.as_str())), "{printed}");
+    assert!(printed.contains("engaged with affinity on 2 domains of level smt (0-1 | 2-3), 8 tasks"), "{printed}");
 }
 
 #[test]
 fn the_scheduler_in_the_kernel_runs_the_pairs_that_the_rehearsal_found() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = seen_by_guests();
-    rehearsed(place.path(), &[]);
-    let (run, program) = (run_of(place.path()), subject("groups"));
+    let (run, program) = (&groups().run, subject("groups"));
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     // A blind one has the same seats, and none of their pairs.
     let mut blind: Value = serde_json::from_slice(&std::fs::read(run.join(KEPT_PAIRS)).unwrap()).unwrap();
     blind["pairs"] = Value::Array(Vec::new());
@@ -203,11 +216,11 @@ fn the_scheduler_in_the_kernel_runs_the_pairs_that_the_rehearsal_found() {
         tables[0], tables[1]
     );
     let newer = KernelImage::newest_from((6, 16)).ok_or("no kernel with sched_ext: run scripts/setup-newer-kernel.sh");
-    let Some(said) = crate::scripted::in_guest(newer.map_err(str::to_owned), &script) else { return };
-    let records = said.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap());
+    let Some(printed) = crate::scripted::in_guest(newer.map_err(str::to_owned), &script) else { return };
+    let records = printed.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap());
     let shares: Vec<f64> = records.map(|record: Value| same_group(&record)).collect();
     eprintln!("same group, table and blind in turn: {shares:.2?}");
-    assert!(shares.len() == 4 && said.ends_with("disabled\n"), "{said}");
+    assert!(shares.len() == 4 && printed.ends_with("disabled\n"), "{printed}");
     assert!(shares[0] >= 0.8 && shares[2] >= 0.8, "{shares:?}");
     assert!(shares[1] <= 0.65 && shares[3] <= 0.65, "{shares:?}");
 }

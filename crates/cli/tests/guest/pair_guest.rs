@@ -3,7 +3,7 @@
 //! afterwards, also when its loader is killed.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::together::same_group;
 use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPair, KeptPairs, KeptTask};
 use nearmiss_tap::guest::KernelImage;
@@ -86,18 +86,22 @@ fn the_scheduler_puts_groups_together_and_leaves_nothing() {
          kill -9 $!; sleep 1; cat /sys/kernel/sched_ext/state"
     );
     let Some(_guest) = for_a_guest() else { return };
-    let Some(said) = in_guest(&script) else { return };
+    let Some(printed) = in_guest(&script) else { return };
     let records: Vec<serde_json::Value> =
-        said.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(records.len(), 4, "{said}");
-    let states: Vec<&str> = said.lines().filter(|line| matches!(*line, "enabled" | "disabled" | "disabling")).collect();
-    assert_eq!(states, ["disabled"; 6], "{said}");
+        printed.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 4, "{printed}");
+    let states: Vec<&str> =
+        printed.lines().filter(|line| matches!(*line, "enabled" | "disabled" | "disabling")).collect();
+    assert_eq!(states, ["disabled"; 6], "{printed}");
     for record in &records {
-        assert_eq!((record["tasks"].as_u64(), record["known"].as_u64()), (Some(8), Some(8)), "{said}");
+        assert_eq!((record["tasks"].as_u64(), record["known"].as_u64()), (Some(8), Some(8)), "{printed}");
         let programs = record["scheduler"]["programs"].as_array().unwrap();
-        assert!(programs.len() == 6 && programs.iter().all(|program| program["verified"].as_u64() > Some(0)), "{said}");
+        assert!(
+            programs.len() == 6 && programs.iter().all(|program| program["verified"].as_u64() > Some(0)),
+            "{printed}"
+        );
     }
     let [first, blind, second, again_blind] = [0, 1, 2, 3].map(|at| same_group(&records[at]));
     eprintln!("same group: {first:.2} and {second:.2} by the table, {blind:.2} and {again_blind:.2} blind");
-    assert!(first >= 0.8 && second >= 0.8 && blind <= 0.65 && again_blind <= 0.65, "{said}");
+    assert!(first >= 0.8 && second >= 0.8 && blind <= 0.65 && again_blind <= 0.65, "{printed}");
 }

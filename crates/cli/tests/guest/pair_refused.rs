@@ -2,7 +2,7 @@
 //! this machine lacks: files over the kernel's in a mount namespace, a library in place of the kernel, and guests.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPairs, KeptShared, KeptTask, Level};
 use nearmiss_tap::guest::KernelImage;
 use nearmiss_workload::CpuSet;
@@ -31,11 +31,11 @@ fn refused_with(script: &str, shared: Option<KeptShared>, nothing_proposed: bool
     let touch = format!("touch {}", ran.display());
     let words = ["-c", script, "sh", NEARMISS, &touch, place.path().to_str().unwrap()];
     let output = Command::new("sh").args(words).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(125), "{said}");
-    assert!(!ran.exists() && output.stdout.is_empty(), "{said}");
-    assert!(said.trim_end().lines().count() == 1 && said.starts_with("nearmiss: "), "{said}");
-    said
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(!ran.exists() && output.stdout.is_empty(), "{stderr}");
+    assert!(stderr.trim_end().lines().count() == 1 && stderr.starts_with("nearmiss: "), "{stderr}");
+    stderr
 }
 
 fn can(what: &str, tried: &[&str]) -> bool {
@@ -60,8 +60,8 @@ fn a_kernel_with_real_time_preemption() {
         return;
     }
     let script = "echo '#1 SMP PREEMPT_RT Debian 6.12' >$3/version
-                  export SAYS=$3/version
-                  exec unshare -m sh -c 'mount --bind $SAYS /proc/sys/kernel/version && exec \"$@\"' sh \\
+                  export VERSION=$3/version
+                  exec unshare -m sh -c 'mount --bind $VERSION /proc/sys/kernel/version && exec \"$@\"' sh \\
                       $1 apply pair --table $3 -- $2";
     assert!(refused(script, None).contains("pair refuses kernels with real-time preemption"));
 }
@@ -69,8 +69,8 @@ fn a_kernel_with_real_time_preemption() {
 #[test]
 fn real_time_tasks() {
     if can("no real-time policy here", &["chrt", "-f", "1", "true"]) {
-        let said = refused("exec chrt -f 1 $1 apply pair --table $3 -- $2", None);
-        assert!(said.contains("pair refuses real-time tasks"), "{said}");
+        let stderr = refused("exec chrt -f 1 $1 apply pair --table $3 -- $2", None);
+        assert!(stderr.contains("pair refuses real-time tasks"), "{stderr}");
         // One of several tasks of a process that runs.
         let running = "(chrt -f 1 sleep 60 & echo $! >$3/pid; wait) >/dev/null 2>&1 &
                        until [ \"$(cat /proc/$(cat $3/pid)/comm)\" = sleep ]; do :; done 2>/dev/null
@@ -108,13 +108,13 @@ fn cpus_that_share_nothing() {
                   export SYSTEM=$3/system
                   exec unshare -m sh -c 'mount --bind $SYSTEM /sys/devices/system && exec \"$@\"' sh \\
                       $1 apply pair --table $3 -- $2";
-    assert!(refused(script, None).contains("share no domain that the kernel tells of"));
+    assert!(refused(script, None).contains("share no domain that the kernel names"));
 }
 
 #[test]
 fn one_cpu() {
-    let said = refused("exec taskset -c 0 $1 apply pair --table $3 -- $2", None);
-    assert!(said.contains("pair needs two CPUs at least; this process may use CPU 0 alone"), "{said}");
+    let stderr = refused("exec taskset -c 0 $1 apply pair --table $3 -- $2", None);
+    assert!(stderr.contains("pair needs two CPUs at least; this process may use CPU 0 alone"), "{stderr}");
 }
 
 #[test]
@@ -125,34 +125,37 @@ fn a_table_of_a_machine_unlike_this_one() {
         return;
     }
     let shared = |level| Some(KeptShared { machine: "some-clusters".into(), level });
-    let said = refused("exec $1 apply pair --table $3 -- $2", shared(Level::L2));
-    assert!(said.contains("the table is of tasks that share level l2 on some-clusters"), "{said}");
-    assert!(said.contains("say --domain "), "{said}");
+    let stderr = refused("exec $1 apply pair --table $3 -- $2", shared(Level::L2));
+    assert!(stderr.contains("the table is of tasks that share level l2 on some-clusters"), "{stderr}");
+    assert!(stderr.contains("give --domain "), "{stderr}");
 }
 
 #[test]
 fn a_table_of_which_nothing_was_proposed() {
-    let said = refused_with("exec $1 apply pair --table $3 -- $2", None, true);
-    assert!(said.contains("its rehearsal proposed no grouping"), "{said}");
+    let stderr = refused_with("exec $1 apply pair --table $3 -- $2", None, true);
+    assert!(stderr.contains("its rehearsal proposed no grouping"), "{stderr}");
 }
 
 #[test]
-fn what_is_not_a_process_to_place() {
+fn a_number_without_a_process_to_place_is_refused() {
     let of = |which: &str| refused(&format!("exec $1 apply pair --table $3 -p {which}"), None);
     assert!(of("4194304").contains("process 4194304: there is no such process"));
     if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
         assert!(of("2").contains("process 2: it runs no program; it is the kernel's own"));
     }
     assert!(refused("exec $1 apply pair --table $3 -p $$", None).contains("it is nearmiss itself"));
-    let (told, tell) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         // SAFETY: returns a number.
-        told.send(unsafe { libc::gettid() }).unwrap();
+        sender.send(unsafe { libc::gettid() }).unwrap();
         std::thread::park();
     });
-    let (number, process) = (tell.recv().unwrap(), std::process::id());
-    let said = of(&number.to_string());
-    assert!(said.contains(&format!("process {number}: it is a thread of process {process}; give that one")), "{said}");
+    let (number, process) = (receiver.recv().unwrap(), std::process::id());
+    let stderr = of(&number.to_string());
+    assert!(
+        stderr.contains(&format!("process {number}: it is a thread of process {process}; give that one")),
+        "{stderr}"
+    );
     thread.thread().unpark();
     thread.join().unwrap();
 }
@@ -165,9 +168,9 @@ fn kernels_without_sched_ext_and_with_another_scheduler() {
     let without = format!("{apply} --with sched-ext -- echo ran 2>&1; echo status $?; {apply} -- echo ran 2>/dev/null");
     let Some(_guest) = for_a_guest() else { return };
     let without = crate::scripted::in_guest(KernelImage::newest().map_err(|e| e.to_string()), &without);
-    if let Some(said) = without {
-        assert!(said.starts_with("nearmiss: this kernel has no sched_ext"), "{said}");
-        assert!(said.lines().skip(1).eq(["status 125", "ran"]), "affinity is there all the same: {said}");
+    if let Some(printed) = without {
+        assert!(printed.starts_with("nearmiss: this kernel has no sched_ext"), "{printed}");
+        assert!(printed.lines().skip(1).eq(["status 125", "ran"]), "affinity is there all the same: {printed}");
     }
     let another = format!(
         "{apply} --with sched-ext -- sleep 100 2>/dev/null &
@@ -175,10 +178,10 @@ fn kernels_without_sched_ext_and_with_another_scheduler() {
          {apply} -- echo ran 2>&1; echo status $?; {apply} --with sched-ext -- echo ran 2>&1; echo status $?; kill $!"
     );
     let newer = KernelImage::newest_from((6, 16)).ok_or("no kernel with sched_ext: run scripts/setup-newer-kernel.sh");
-    let Some(said) = crate::scripted::in_guest(newer.map_err(str::to_owned), &another) else { return };
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 4 && lines[1] == "status 125" && lines[3] == "status 125", "{said}");
+    let Some(printed) = crate::scripted::in_guest(newer.map_err(str::to_owned), &another) else { return };
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines.len() == 4 && lines[1] == "status 125" && lines[3] == "status 125", "{printed}");
     for line in [lines[0], lines[2]] {
-        assert!(line.starts_with("nearmiss: another scheduler is loaded (nearmiss_pair"), "{said}");
+        assert!(line.starts_with("nearmiss: another scheduler is loaded (nearmiss_pair"), "{printed}");
     }
 }

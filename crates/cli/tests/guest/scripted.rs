@@ -33,9 +33,9 @@ pub fn in_guest(kernel: Result<KernelImage, String>, script: &str) -> Option<Str
     let guest = Guest::launch(config).unwrap();
     assert!(guest.boot().is_some());
     guest.go().unwrap();
-    let mut said = String::new();
-    output.read_to_string(&mut said).unwrap();
+    let mut printed = String::new();
+    output.read_to_string(&mut printed).unwrap();
     let exit = guest.wait();
-    assert_eq!(exit.status, Some(CommandStatus::Exited(0)), "{said}\n{exit:?}");
-    Some(said)
+    assert_eq!(exit.status, Some(CommandStatus::Exited(0)), "{printed}\n{exit:?}");
+    Some(printed)
 }

@@ -1,7 +1,7 @@
 //! Lines that move between CPUs are findings: who shares what, what would remedy it, and none where each has its own.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
 use std::process::Command;
@@ -10,8 +10,22 @@ use std::process::Command;
 fn diagnosed(shape: &[&str]) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = subject("tenants");
-    let begin =
-        ["diagnose", "--within", "0", "--json", "-m", "zen3-milan", "--cpus", "2", "--only", "user", "--", &program];
+    let begin = [
+        "diagnose",
+        "--within",
+        "0",
+        "--json",
+        "-m",
+        "zen3-milan",
+        "--memory",
+        "1GiB",
+        "--cpus",
+        "2",
+        "--only",
+        "user",
+        "--",
+        &program,
+    ];
     // A loop that ends before the host gives the other CPU its slice runs alone, so both take many slices; a lock takes
     // more instructions a turn.
     let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];
@@ -60,7 +74,7 @@ fn a_flag_beside_a_counter_is_moved_by_the_author() {
 }
 
 #[test]
-fn a_lock_alone_on_its_line_is_not_told_to_be_split() {
+fn a_lock_alone_on_its_line_is_not_to_be_split() {
     let Some(_guest) = for_a_guest() else { return };
     let findings = diagnosed(&["--lock"]);
     let finding = finding(&findings);
@@ -71,7 +85,7 @@ fn a_lock_alone_on_its_line_is_not_told_to_be_split() {
 }
 
 #[test]
-fn what_has_lines_of_its_own_is_no_finding() {
+fn objects_with_lines_of_their_own_are_no_finding() {
     let Some(_guest) = for_a_guest() else { return };
     for shape in ["--blocks", "--fields", "--counter"] {
         let findings = diagnosed(&[shape, "--padded"]);

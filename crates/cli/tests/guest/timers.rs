@@ -1,6 +1,6 @@
 //! Programs that timers interrupt all the time get on in the guest: a runtime in Go, and the same in C.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::model::ModelRecord;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +42,19 @@ fn gets_on(build: &Build) {
     let model = place.path().join("model.json");
     let output = Command::new(env!("CARGO_BIN_EXE_nearmiss"))
         .current_dir(place.path())
-        .args(["trace", "--no-trace", "--no-curve", "-m", "xeon-mp-4way-l3", "--cpus", "2", "--timeout", "5m"])
+        .args([
+            "trace",
+            "--no-trace",
+            "--no-curve",
+            "-m",
+            "xeon-mp-4way-l3",
+            "--memory",
+            "1GiB",
+            "--cpus",
+            "2",
+            "--timeout",
+            "5m",
+        ])
         .args([Path::new("--json"), &model, Path::new("--"), &program, Path::new(EACH)])
         .output()
         .expect("nearmiss runs");

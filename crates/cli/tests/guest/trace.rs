@@ -1,17 +1,17 @@
 //! `nearmiss trace` on real programs: what must be in a report is there, sums agree, a kept trace gives the same again.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::model::{ByClass, LevelTally, MissClass, ModelRecord, ObjectKind, Tally};
 use nearmiss_record::run::Manifest;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A directory with runs below it, removed at the end.
-struct Place(tempfile::TempDir);
+struct TracedRuns(tempfile::TempDir);
 
-impl Place {
+impl TracedRuns {
     fn new() -> Self {
-        Place(tempfile::tempdir().expect("a temporary directory"))
+        TracedRuns(tempfile::tempdir().expect("a temporary directory"))
     }
 
     fn path(&self) -> &Path {
@@ -91,7 +91,7 @@ fn misses(tally: &Tally, level: usize) -> u64 {
 #[test]
 fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     let program = subject("aligned-tasks");
     let (out, report, model) = place.trace(&[
         "-m",
@@ -163,7 +163,7 @@ fn the_run_queue_walk_shows_its_spike_its_sets_and_its_cause() {
 #[test]
 fn sort_shows_its_buffer_its_compares_and_the_kernels_copies() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     let words: String = (0..20_000u64).map(|n| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
     std::fs::write(place.path().join("words"), &words).expect("written");
     let (out, report, model) =
@@ -189,7 +189,7 @@ fn python_runs_on_this_machine_with_its_own_status() {
         eprintln!("skipped: {PYTHON} is not installed (apt-get install python3)");
         return;
     }
-    let place = Place::new();
+    let place = TracedRuns::new();
     let (out, _, model) = place.trace(&["--cpus", "2", "--", PYTHON, "-c", "print(sum(range(100000)))"]);
     assert_eq!(out, "4999950000\n");
     sums_agree(&model);
@@ -207,7 +207,7 @@ fn a_server_and_its_clients_share_a_machine_with_siblings() {
         eprintln!("skipped: redis-server is not installed (apt-get install redis-server)");
         return;
     }
-    let place = Place::new();
+    let place = TracedRuns::new();
     let load = "redis-server --port 7391 --save '' --daemonize yes >log; \
         until redis-cli -p 7391 ping >>log 2>&1; do sleep 0.2; done; \
         i=0; while [ $i -lt 20 ]; do echo set key$i value$i; echo get key$i; i=$((i+1)); done | redis-cli -p 7391; \
@@ -225,7 +225,7 @@ fn a_server_and_its_clients_share_a_machine_with_siblings() {
 #[test]
 fn false_sharing_is_seen_on_its_line_in_both_orders_and_a_healthy_program_has_none() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     let program = subject("false-sharing");
     let shared = |model: &ModelRecord| -> u64 {
         model.shared_lines.iter().filter(|l| l.object.contains("counters")).map(|l| l.false_sharing).sum()
@@ -248,11 +248,11 @@ fn false_sharing_is_seen_on_its_line_in_both_orders_and_a_healthy_program_has_no
 }
 
 #[test]
-fn what_cannot_run_is_one_line_and_leaves_no_run() {
+fn a_command_that_cannot_run_is_one_line_and_leaves_no_run() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     std::fs::write(place.path().join("notes.txt"), "no program\n").expect("written");
-    for (args, status, said) in [
+    for (args, status, message) in [
         (&["--", "no-such-program-anywhere"][..], 127, "command not found"),
         (&["--", "./notes.txt"], 126, "notes.txt: cannot be executed"),
         (&["-m", "no-such-machine", "--", "true"], 125, "no such machine"),
@@ -261,7 +261,7 @@ fn what_cannot_run_is_one_line_and_leaves_no_run() {
         let output = place.nearmiss(&[&["trace"], args].concat());
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{args:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{args:?}: {error}");
+        assert!(error.contains(message) && error.lines().count() == 1, "{args:?}: {error}");
     }
     let left = std::fs::read_dir(place.path().join("nearmiss-runs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "runs were left behind");
@@ -293,17 +293,17 @@ fn a_disk_that_fills_up_cuts_the_trace_and_keeps_the_run() {
         return;
     };
     let trace = |runs: &Path| {
-        let place = Place::new();
+        let place = TracedRuns::new();
         let runs = runs.to_str().expect("text").to_owned();
         let script = "s=0; for i in $(seq 30000); do s=$((s+i)); done; echo $s";
         place.nearmiss(&["trace", "--cpus", "1", "--runs", &runs, "--no-curve", "--", "sh", "-c", script])
     };
     let output = trace(disk.0.path());
-    let said = text(&output.stderr);
-    assert!(output.status.success() && text(&output.stdout) == "450015000\n", "{said}");
-    assert!(said.contains("the trace is cut") && said.contains("No space left"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success() && text(&output.stdout) == "450015000\n", "{stderr}");
+    assert!(stderr.contains("the trace is cut") && stderr.contains("No space left"), "{stderr}");
     let run = std::fs::read_dir(disk.0.path()).expect("runs").flatten().next().expect("a run").path();
-    let place = Place::new();
+    let place = TracedRuns::new();
     let valid = place.nearmiss(&["report", run.to_str().expect("text"), "--validate"]);
     assert!(valid.status.success(), "{}", text(&valid.stderr));
 
@@ -316,7 +316,7 @@ fn a_disk_that_fills_up_cuts_the_trace_and_keeps_the_run() {
 #[test]
 fn two_deterministic_recordings_agree_in_every_class() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     let input: String = (0..20_000u64).map(|n| format!("{}\n", n * 7_919 % 20_011)).collect();
     std::fs::write(place.path().join("numbers"), input).expect("written");
     // On several CPUs the guest's scheduler may move the task; the other CPU's caches then miss its lines anew.
@@ -351,7 +351,7 @@ fn by_kind(level: &LevelTally) -> [&ByClass; 3] {
 #[test]
 fn a_first_level_that_the_tap_runs_misses_what_the_model_s_own_does() {
     let Some(_guest) = for_a_guest() else { return };
-    let place = Place::new();
+    let place = TracedRuns::new();
     let input: String = (0..60_000u64).map(|n| format!("{}\n", n * 7_919 % 60_013)).collect();
     std::fs::write(place.path().join("numbers"), input).expect("written");
     let command = ["--", "sort", "-n", "numbers"];
@@ -363,10 +363,10 @@ fn a_first_level_that_the_tap_runs_misses_what_the_model_s_own_does() {
     let quick =
         ["-m", "xeon-sapphire-rapids", "--cpus", "1", "--only", "user", "--deterministic", "--no-trace", "--no-curve"];
     let (whole, all) = trace(&[&quick[..], &["--one-line-filter"]].concat());
-    let (short, told) = trace(&quick);
+    let (short, filtered) = trace(&quick);
     assert!(whole.filter.first_level.is_none() && short.filter.first_level.is_some(), "{:?}", short.filter);
     assert!(short.records * 3 < whole.records, "{} of {} records", short.records, whole.records);
-    let (a, b) = (&all.totals, &told.totals);
+    let (a, b) = (&all.totals, &filtered.totals);
     assert_eq!((a.loads, a.stores), (b.loads, b.stores));
     // A page that is not mapped yet makes an instruction begin twice; which are depends on what was read ahead.
     assert!(a.instructions.abs_diff(b.instructions) <= 1000, "{} and {} instructions", a.instructions, b.instructions);

@@ -1,6 +1,6 @@
 //! `nearmiss trace --counts`: the misses of a whole trace, without a run.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::counts::{ByKind, CountsRecord, SCHEMA};
 use nearmiss_record::model::ModelRecord;
 use std::path::Path;
@@ -49,12 +49,12 @@ fn counts_agree(machine: &str, in_the_tap: bool) {
     left.sort();
     assert_eq!(left, ["record.json", "words"], "no temporary file stays");
     assert_eq!(text(&output.stdout).lines().count(), 20_000, "standard output is the command's");
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let on = format!("modelled on {machine}, one CPU");
     for part in [&on, "CACHE", "L1d    loads", "L2     fetches"] {
-        assert!(said.contains(part), "no `{part}`: {said}");
+        assert!(stderr.contains(part), "no `{part}`: {stderr}");
     }
-    assert!(!said.contains("capacity") && !said.contains("conflict"), "classes are not told apart: {said}");
+    assert!(!stderr.contains("capacity") && !stderr.contains("conflict"), "classes are not distinguished: {stderr}");
     assert_eq!((counts.schema.as_str(), counts.exit_status, &counts.cut), (SCHEMA, Some(0), &None));
 
     // The shim of heap objects would move what it allocates.
@@ -84,28 +84,28 @@ fn counts_agree(machine: &str, in_the_tap: bool) {
 }
 
 #[test]
-fn a_run_that_is_cut_says_so_and_still_counts() {
+fn a_run_that_is_cut_is_marked_and_still_counts() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().expect("a temporary directory");
     let args = ["trace", "--counts", "-m", "pentium-pro-4way-512k", "--memory", "1GiB", "--timeout", "1s", "--json"];
     let output = nearmiss(place.path(), &[&args[..], &["counts.json", "--", "sleep", "300"]].concat());
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(125), "{said}");
-    assert!(said.contains("counted is what was until then") && said.contains("L1d    loads"), "{said}");
-    assert!(said.contains("the guest's own init too"), "of the whole machine: {said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("counted is what was until then") && stderr.contains("L1d    loads"), "{stderr}");
+    assert!(stderr.contains("the guest's own init too"), "of the whole machine: {stderr}");
     let bytes = std::fs::read(place.path().join("counts.json")).expect("a record");
     let counts: CountsRecord = serde_json::from_slice(&bytes).expect("a record of counts");
     assert!(counts.cut.is_some() && counts.exit_status.is_none() && counts.instructions > 0);
 }
 
 #[test]
-fn what_counts_cannot_give_is_refused_before_anything_runs() {
+fn options_without_a_count_are_refused_before_anything_runs() {
     let place = tempfile::tempdir().expect("a temporary directory");
     for option in [["--cpus", "2"], ["--order", "modelled"], ["--max-trace", "1GiB"], ["--runs", "x"], ["-o", "x"]] {
         let output = nearmiss(place.path(), &[&["trace", "--counts"], &option[..], &["--", "true"]].concat());
-        let said = text(&output.stderr);
+        let stderr = text(&output.stderr);
         // A wrapper's status 2 would be its command's.
-        assert_eq!(output.status.code(), Some(125), "{option:?}: {said}");
-        assert!(said.contains(option[0]), "{said}");
+        assert_eq!(output.status.code(), Some(125), "{option:?}: {stderr}");
+        assert!(stderr.contains(option[0]), "{stderr}");
     }
 }

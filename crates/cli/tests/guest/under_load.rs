@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::observed::Observed;
 use nearmiss_record::run::Manifest;
 use nearmiss_record::verdict::{Outcome, Verdict};
@@ -84,11 +84,11 @@ fn a_missed_rate_ends_with_status_1() {
     write_programs(place.path());
     let output = verify(place.path(), "/usr/bin/python3 client.py 2 40.0", &[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
-    assert!(said.starts_with("void: `X=1 /usr/bin/python3 server.py`"), "{said}");
-    assert!(said.contains("the load offered 50.0/s and got 40.0/s against A (over 1.0% less in 3 of 3 runs), and "));
-    let met = verify(place.path(), "/usr/bin/python3 client.py 2 40.0", &["--rate-within", "20%"]);
-    assert_eq!(met.status.code(), Some(0), "{}", text(&met.stderr));
+    let stdout = text(&output.stdout);
+    assert!(stdout.starts_with("void: `X=1 /usr/bin/python3 server.py`"), "{stdout}");
+    assert!(stdout.contains("the load offered 50.0/s and got 40.0/s against A (over 1.0% less in 3 of 3 runs), and "));
+    let within_limit = verify(place.path(), "/usr/bin/python3 client.py 2 40.0", &["--rate-within", "20%"]);
+    assert_eq!(within_limit.status.code(), Some(0), "{}", text(&within_limit.stderr));
 }
 
 #[test]
@@ -161,9 +161,9 @@ fn refusal(directory: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn wrong_use_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let said: Vec<String> = [
+    let messages: Vec<String> = [
         &["verify", "commands", "--ready", "80", "--load", "true", "true", "true"][..],
         &["verify", "commands", "--work", "x", "true", "true"],
         &["verify", "commands", "--load", "true", "--work", "(", "true", "true"],
@@ -175,7 +175,7 @@ fn wrong_use_is_told() {
     .iter()
     .map(|arguments| refusal(place.path(), arguments))
     .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn a_server_is_observed_while_its_load_runs() {
     write_programs(place.path());
     let load = ["observe", "--sched", "--polls", "--json", "o.json", "--load", "/usr/bin/python3 client.py 100 50.0"];
     let output = nearmiss(place.path(), &[&load[..], &["--", PYTHON, "server.py"]].concat());
-    let said = text(&output.stderr);
-    if said.contains("none of the instruments") {
+    let stderr = text(&output.stderr);
+    if stderr.contains("none of the requested instruments") {
         return eprintln!("skipped: no instrument works here");
     }
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(text(&output.stdout).ends_with("errors 0\n"), "the load's own output");
     let observed: Observed = serde_json::from_slice(&std::fs::read(place.path().join("o.json")).unwrap()).unwrap();
     let window = "The window is that of the load `/usr/bin/python3 client.py 100 50.0`: the server's start and end are \
@@ -208,13 +208,13 @@ fn a_server_is_traced_while_its_load_runs() {
     let arguments = ["trace", "-m", "pentium-pro-4way-512k", "--cpus", "1", "--memory", "1GiB", "--timeout", "8m"];
     let served = ["--load", "sh -c 'echo loaded; exit 3'", "--", PYTHON, "server.py"];
     let output = nearmiss(place.path(), &[&arguments[..], &served].concat());
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "the load's own status: {said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "the load's own status: {stderr}");
     assert_eq!(text(&output.stdout), "loaded\n");
     let run = std::fs::read_dir(place.path().join("nearmiss-runs")).unwrap().flatten().next().unwrap().path();
     let manifest: Manifest = nearmiss_record::run::RunDir::open(&run).unwrap().read_json("manifest.json").unwrap();
     assert_eq!(manifest.command, [PYTHON, "server.py"]);
     assert!(manifest.notes.iter().any(|note| note.contains("the load `sh -c 'echo loaded; exit 3'`")));
     // A python interpreter executes a hundred times as many instructions until it listens.
-    assert!(said.contains("Modelled  ") && !said.contains(" G instructions"), "{said}");
+    assert!(stderr.contains("Modelled  ") && !stderr.contains(" G instructions"), "{stderr}");
 }

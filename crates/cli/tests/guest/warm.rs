@@ -1,7 +1,7 @@
 //! `nearmiss trace --warm`: the run's report of the run ahead, refusals, and that an interrupt ends everything.
 #![allow(clippy::unwrap_used)]
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::run::{Manifest, WarmRun};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 fn trace(place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
-    let options = ["trace", "-m", "zen4-genoa", "--cpus", "1", "--memory", "512MiB", "--no-trace", "--no-curve"];
+    let options = ["trace", "-m", "zen4-genoa", "--cpus", "1", "--memory", "1GiB", "--no-trace", "--no-curve"];
     command.args(options).args(words).current_dir(place).stdin(Stdio::null());
     command
 }
@@ -24,7 +24,7 @@ fn runs(place: &Path) -> Vec<std::path::PathBuf> {
 
 /// The run ahead has one of the first process ids of its namespace.
 #[test]
-fn the_run_tells_how_the_run_ahead_ended() {
+fn the_run_reports_how_the_run_ahead_ended() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
     let script = "test $$ -lt 20 && exit 3; exit 0";
@@ -37,7 +37,7 @@ fn the_run_tells_how_the_run_ahead_ended() {
     assert_eq!(warm.run, Some(WarmRun { time_ns, exit_status: Some(3), signal: None, cut: false }));
     assert!(warm.files >= 3 && warm.bytes > 1 << 20 && warm.time_ns > time_ns && time_ns > 0, "{warm:?}");
     let note = "the run ahead exited with status 3, the recorded run exited with status 0";
-    assert!(manifest.notes.iter().any(|told| told.starts_with(note)), "{:?}", manifest.notes);
+    assert!(manifest.notes.iter().any(|kept| kept.starts_with(note)), "{:?}", manifest.notes);
     let page = String::from_utf8_lossy(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains("to boot") && page.contains("to warm") && page.contains("in all"), "{page}");
 }

@@ -1,6 +1,6 @@
 //! `nearmiss trace --from --for --until`: the content of the run, and the message when the window never opens.
 
-use crate::places::for_a_guest;
+use crate::guest_slots::for_a_guest;
 use nearmiss_record::model::ModelRecord;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 fn nearmiss(place: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).args(args).output().expect("nearmiss runs")
 }
+
+const COMMON: [&str; 7] = ["trace", "-m", "pentium-pro-4way-512k", "--cpus", "1", "--memory", "1GiB"];
 
 /// `native/tap/tests/window.c`, built in `place`: four sweeps of 16,384 stores and 65,536 instructions, exit status 7.
 fn program(place: &Path) -> bool {
@@ -27,15 +29,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_run_between_two_marks_holds_their_stores_and_says_so() {
+fn the_run_between_two_marks_holds_their_stores_and_states_its_window() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let here = place.path();
     let Some(_guest) = for_a_guest() else { return };
     if !program(here) {
         return;
     }
-    let common = ["trace", "-m", "pentium-pro-4way-512k", "--cpus", "1", "--memory", "1GiB", "--only", "user"];
     let window = [
+        "--only",
+        "user",
         "--from",
         "mark:1",
         "--until",
@@ -48,7 +51,7 @@ fn the_run_between_two_marks_holds_their_stores_and_says_so() {
         "--",
         "./window",
     ];
-    let output = nearmiss(here, &[&common[..], &window[..]].concat());
+    let output = nearmiss(here, &[&COMMON[..], &window[..]].concat());
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "the command's own status: {err}");
     assert_eq!(text(&output.stdout).lines().count(), 4, "the command's own output");
@@ -74,8 +77,7 @@ fn a_window_that_never_opens_is_a_failure_of_the_wrapper_and_leaves_no_run() {
     if !program(here) {
         return;
     }
-    let output =
-        nearmiss(here, &["trace", "--memory", "1GiB", "--from", "mark:3", "--timeout", "5m", "--", "./window"]);
+    let output = nearmiss(here, &[&COMMON[..], &["--from", "mark:3", "--timeout", "5m", "--", "./window"]].concat());
     assert_eq!(output.status.code(), Some(125));
     let err = text(&output.stderr);
     assert_eq!(err.trim_end(), "nearmiss: the window never opened: mark 3: it was never reached");
@@ -94,8 +96,8 @@ fn a_guest_that_ends_before_the_window_opens_is_named_as_the_cause() {
         return;
     }
     let off = "echo o > /proc/sysrq-trigger; sleep 20";
-    let options = ["trace", "--memory", "1GiB", "--from", "mark:3", "--timeout", "5m"];
-    let output = nearmiss(place.path(), &[&options[..], &["--", "sh", "-c", off]].concat());
+    let options = ["--from", "mark:3", "--timeout", "5m", "--", "sh", "-c", off];
+    let output = nearmiss(place.path(), &[&COMMON[..], &options].concat());
     let err = text(&output.stderr);
     assert_eq!(err.trim_end(), "nearmiss: the window never opened: the command powered the guest off");
 }
@@ -103,7 +105,7 @@ fn a_guest_that_ends_before_the_window_opens_is_named_as_the_cause() {
 #[test]
 fn a_point_or_length_that_cannot_be_is_refused_before_anything_runs() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    for (option, value, says) in [
+    for (option, value, message) in [
         ("--from", "main", "write mark:N, time:DURATION or symbol:NAME[@MODULE]"),
         ("--from", "mark:4096", "write mark:N, with N from 0 to 4095"),
         ("--until", "2", "write mark:N, with N from 0 to 4095"),
@@ -112,6 +114,6 @@ fn a_point_or_length_that_cannot_be_is_refused_before_anything_runs() {
     ] {
         let output = nearmiss(place.path(), &["trace", option, value, "--", "true"]);
         assert_eq!(output.status.code(), Some(125), "{option} {value}");
-        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
     }
 }

@@ -121,8 +121,8 @@ fn the_log_has_every_poll() {
     let o = observe(&["--polls", "--log", "--", &program, "--calls", "80", "--every", "500"]);
     let out = Command::new(NEARMISS).args(["report", o.run.to_str().unwrap(), "--log"]).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
-    let of_three = text.lines().filter(|l| l.contains("poll: 3 asked, 1 events")).count();
-    let empty = text.lines().filter(|l| l.ends_with("poll: 1 asked, 0 events")).count();
+    let of_three = text.lines().filter(|l| l.contains("poll: 3 polled, 1 events")).count();
+    let empty = text.lines().filter(|l| l.ends_with("poll: 1 polled, 0 events")).count();
     assert_eq!((of_three, empty), (80, 20), "{text}");
     let observation = Observation::open(&o.run).unwrap();
     let calls: Vec<PollCall> = observation.log().unwrap().unwrap().map(Result::unwrap).collect();
@@ -144,7 +144,7 @@ fn poll_in_every_way(pipe: i32, set: i32) {
     let mut specs = [timespec { tv_sec: 3, tv_nsec: 7_500_000 }; 3];
     let [for_poll, for_select, for_set] = &mut specs;
     let mut value = timeval { tv_sec: 3, tv_usec: 4_000 };
-    let mut asked = pollfd { fd: pipe, events: POLLIN, revents: 0 };
+    let mut polled = pollfd { fd: pipe, events: POLLIN, revents: 0 };
     let mut event = epoll_event { events: 0, u64: 0 };
     let words = 1u64 << pipe;
     let (mut first, mut second) = (words, words);
@@ -154,10 +154,10 @@ fn poll_in_every_way(pipe: i32, set: i32) {
     // select are one word long, as `pipe + 1` specifies.
     let returned = unsafe {
         [
-            syscall(libc::SYS_poll, &raw mut asked, one, 11),
-            syscall(libc::SYS_poll, &raw mut asked, one, -1),
-            syscall(libc::SYS_ppoll, &raw mut asked, one, &raw mut *for_poll, none, mask),
-            syscall(libc::SYS_ppoll, &raw mut asked, one, none, none, mask),
+            syscall(libc::SYS_poll, &raw mut polled, one, 11),
+            syscall(libc::SYS_poll, &raw mut polled, one, -1),
+            syscall(libc::SYS_ppoll, &raw mut polled, one, &raw mut *for_poll, none, mask),
+            syscall(libc::SYS_ppoll, &raw mut polled, one, none, none, mask),
             syscall(libc::SYS_select, pipe + 1, &raw mut first, none, none, &raw mut value),
             syscall(libc::SYS_pselect6, pipe + 1, &raw mut second, none, none, &raw mut *for_select, none),
             syscall(libc::SYS_epoll_wait, set, &raw mut event, 1, 12),
@@ -187,9 +187,9 @@ fn the_log_has_the_timeout_of_every_call() {
     rustix::io::write(&writer, b"x").unwrap();
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     epoll::add(&set, &reader, epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
-    let (stop, told) = flag();
+    let (stop, stopped) = flag();
     let polling = std::thread::spawn(move || {
-        while !told.load(Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             poll_in_every_way(reader.as_raw_fd(), set.as_raw_fd());
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -241,7 +241,7 @@ fn one_instrument_alone_knows_the_cpu_time() {
 }
 
 #[test]
-fn the_size_of_an_epoll_set_is_asked() {
+fn the_size_of_an_epoll_set_is_recorded() {
     use rustix::event::{Timespec, epoll};
     let Some(_guard) = with_bpf() else { return };
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
@@ -249,11 +249,11 @@ fn the_size_of_an_epoll_set_is_asked() {
     for (reader, _) in &pipes {
         epoll::add(&set, reader, epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
     }
-    let (stop, told) = flag();
+    let (stop, stopped) = flag();
     let waiting = std::thread::spawn(move || {
         let mut events = Vec::with_capacity(5);
         let ten_ms = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-        while !told.load(Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), Some(&ten_ms)).unwrap();
         }
         drop(pipes);
@@ -321,9 +321,9 @@ fn a_process_that_is_not_there_is_refused_by_every_instrument() {
         let place = tempfile::tempdir().unwrap();
         let words = ["observe", instrument, "-p", "4194305", "--for", "1s"];
         let refused = Command::new(NEARMISS).args(words).current_dir(place.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!((refused.status.code(), said.lines().count()), (Some(125), 1), "{said}");
-        assert!(said.contains("process 4194305: there is no such process"), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), stderr.lines().count()), (Some(125), 1), "{stderr}");
+        assert!(stderr.contains("process 4194305: there is no such process"), "{stderr}");
         assert!(!place.path().join("nearmiss-runs").exists(), "a run is left");
     }
 }
@@ -333,8 +333,8 @@ fn a_cgroup_alone_is_seen() {
     let Some(_guard) = with_bpf() else { return };
     let refused = Command::new(NEARMISS).args(["observe", "--cgroup", "/tmp", "--for", "1s"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(125));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("/tmp: not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts`"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(stderr.contains("/tmp: not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts`"), "{stderr}");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     let unified = mounts.lines().find(|m| m.split(' ').nth(2) == Some("cgroup2")).and_then(|m| m.split(' ').nth(1));
     let Some(unified) = unified else {

@@ -145,9 +145,9 @@ fn the_whole_machine_line_by_line() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // Something to see, whoever else is on the machine.
-    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let out = observe(directory.path(), &["-a", "--for", "5s"]);
+    // Something to see, whoever else is on the machine: it comes before all others.
+    let mut busy = Command::new("nice").args(["-n", "-20", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+    let out = observe(directory.path(), &["-a", "--for", "2s"]);
     busy.kill().unwrap();
     busy.wait().unwrap();
     let text = String::from_utf8_lossy(&out.stderr);
@@ -157,7 +157,7 @@ fn the_whole_machine_line_by_line() {
         &text,
         &[
             "observed  the whole machine",
-            r"measured  5\.\d+ s on \d+ CPUs?, TIME of CPU time \([\d.]+% of one CPU\)",
+            r"measured  2\.\d+ s on \d+ CPUs?, TIME of CPU time \([\d.]+% of one CPU\)",
             r"class     (?:.*: )?(CPU-busy|CPU-idle|lock-contended), margin \d+ points",
             r"Where time goes \((?:cpu-clock|cycles), [\d,]+ samples at 499 Hz, \d+ lost",
             r" +PERCENT +PERCENT  \S+",

@@ -136,8 +136,8 @@ fn the_sums_agree(record: &Value, window: f64) {
     let sum = |rows: &[Value], name: &str| rows.iter().map(|row| number(row, name)).sum::<f64>();
     let near = |a: f64, b: f64| (a - b).abs() <= MOST_OFF * a.max(b);
     let (tasks, ticks) = (rows("tasks"), rows("timeline"));
-    let cpu = number(record, "cpu_ns");
-    assert!(near(cpu, sum(&tasks, "cpu_ns")) && near(cpu, sum(&ticks, "cpu_ns")), "{cpu}");
+    let (cpu, of_tasks, of_ticks) = (number(record, "cpu_ns"), sum(&tasks, "cpu_ns"), sum(&ticks, "cpu_ns"));
+    assert!(near(cpu, of_tasks) && near(cpu, of_ticks), "{cpu}, tasks {of_tasks}, ticks {of_ticks}: {ticks:?}");
     assert!(cpu <= number(record, "cpus") * window * (1.0 + MOST_OFF), "{cpu} in {window}");
     assert!(near(sum(&ticks, "runnable_ns"), sum(&tasks, "wait_ns")), "{}", sum(&ticks, "runnable_ns"));
     let futexes: Vec<Value> = rows("locks").into_iter().filter(|lock| !lock["process"].is_null()).collect();
@@ -154,17 +154,17 @@ fn the_kernels_accounts_agree() {
     let Some(_guard) = with_bpf() else { return };
     let load = Load::start(2);
     let mut threads = Threads::new();
-    let (say, hear) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     threads.all.push(spawn({
         let stop = threads.stop.clone();
         move || {
-            say.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 spin();
             }
         }
     }));
-    let thread = hear.recv().unwrap();
+    let thread = receiver.recv().unwrap();
     let now = || {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
@@ -193,7 +193,7 @@ fn the_kernels_accounts_agree() {
 }
 
 #[test]
-fn what_lasts_the_whole_observation_is_cut_to_it() {
+fn waits_longer_than_the_observation_are_cut_to_it() {
     let Some(_guard) = with_bpf() else { return };
     let parked = Arc::new((Mutex::new(false), Condvar::new()));
     let waiter = spawn({
@@ -201,9 +201,11 @@ fn what_lasts_the_whole_observation_is_cut_to_it() {
         move || drop(parked.1.wait_while(parked.0.lock().unwrap(), |done| !*done).unwrap())
     });
     let (reader, writer) = std::io::pipe().unwrap();
+    let (number_of, thread) = std::sync::mpsc::channel();
     let poller = spawn(move || {
-        let mut asked = [rustix::event::PollFd::new(&reader, rustix::event::PollFlags::IN)];
-        rustix::event::poll(&mut asked, None).unwrap();
+        number_of.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let mut polled = [rustix::event::PollFd::new(&reader, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).unwrap();
     });
     sleep(Duration::from_millis(300));
     let o = observe(&["--locks", "--polls", "--sched", "--log", "-p", &std::process::id().to_string(), "--for", "1s"]);
@@ -220,8 +222,9 @@ fn what_lasts_the_whole_observation_is_cut_to_it() {
     assert!(all_of_it(number(wait, "max_ns")), "{wait}");
     assert!(number(wait, "total_ns") <= number(wait, "count") * window, "{wait}");
     let polls = o.record["polls"].as_array().unwrap();
-    // Other tests' children poll too.
-    let own = |poll: &&Value| poll["open"] == true && poll["process"] == std::process::id();
+    // Other tests' threads and children poll too.
+    let thread = thread.recv().unwrap();
+    let own = |poll: &&Value| poll["open"] == true && poll["thread"] == thread;
     let poll = polls.iter().find(own).unwrap_or_else(|| panic!("{polls:?}"));
     assert!(poll["calls"] == 0 && all_of_it(number(poll, "blocked_ns")), "{poll}");
     // The log has the waits under way too, as ended with the observation.
@@ -321,7 +324,7 @@ int main() {
 "#;
 
 #[test]
-fn a_lock_is_told_by_its_variable_and_the_users_function() {
+fn a_lock_is_named_by_its_variable_and_the_users_function() {
     let Some(_guard) = with_bpf() else { return };
     for optimise in ["-O0", "-O2"] {
         let place = tempfile::tempdir().unwrap();
@@ -337,13 +340,13 @@ fn a_lock_is_told_by_its_variable_and_the_users_function() {
         let o = observe(&["--locks", "--", place.path().join("locks").to_str().unwrap()]);
         let locks: Vec<&Value> =
             o.record["locks"].as_array().unwrap().iter().filter(|l| l["name"] == "mutex").collect();
-        let told: Vec<(&str, &str)> = locks
+        let named: Vec<(&str, &str)> = locks
             .iter()
             .map(|lock| (lock["variable"].as_str().unwrap(), lock["call_sites"][0][0]["function"].as_str().unwrap()))
             .collect();
-        assert!(told.contains(&("big", "work()")), "{optimise}: {told:?}");
-        let inner = told.iter().find(|(variable, _)| *variable == "pool+0x18").unwrap_or_else(|| panic!("{told:?}"));
-        assert!(inner.1.contains("take"), "{optimise}: {told:?}");
+        assert!(named.contains(&("big", "work()")), "{optimise}: {named:?}");
+        let inner = named.iter().find(|(variable, _)| *variable == "pool+0x18").unwrap_or_else(|| panic!("{named:?}"));
+        assert!(inner.1.contains("take"), "{optimise}: {named:?}");
         assert!(o.stderr.contains("mutex `big`"), "{}", o.stderr);
         let joins = o.record["locks"].as_array().unwrap().iter().filter(|l| l["name"] == "thread join").count();
         assert!(joins <= 1, "rows that read alike: {}", o.stderr);

@@ -20,9 +20,9 @@ fn refusal(words: &[&str]) -> String {
     let output = trace(place.path(), words);
     assert_eq!(output.status.code(), Some(125));
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "something is left");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    stderr
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn who_is_not_there_and_who_is_an_ancestor_are_refused() {
 }
 
 #[test]
-fn a_process_that_only_waits_is_said_to_wait() {
+fn a_process_that_only_waits_is_reported_to_wait() {
     if !with_criu() {
         return;
     }
     let idle = Running::start(&["sleep", "600"]);
-    let said = refusal(&["-p", &idle.pid()]);
-    assert!(said.contains("of a CPU, measured) for a time to pass: give it work with --load LOAD"), "{said}");
+    let stderr = refusal(&["-p", &idle.pid()]);
+    assert!(stderr.contains("of a CPU, measured) for a time to pass: give it work with --load LOAD"), "{stderr}");
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn a_pause_that_would_be_longer_than_allowed_is_refused() {
         return;
     }
     let busy = Running::start(&BUSY);
-    let said = refusal(&["-p", &busy.pid(), "--pause-at-most", "1ms"]);
-    assert!(said.contains("(predicted: ") && said.contains("--pause-at-most allows 0.00 s"), "{said}");
+    let stderr = refusal(&["-p", &busy.pid(), "--pause-at-most", "1ms"]);
+    assert!(stderr.contains("(predicted: ") && stderr.contains("--pause-at-most allows 0.00 s"), "{stderr}");
 }
 
 /// CRIU at work on a process.
@@ -87,21 +87,21 @@ fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
     let busy = Running::start(&BUSY);
     std::thread::sleep(Duration::from_millis(200));
     let before = mappings(&busy);
-    let mut met = 0;
+    let mut caught = 0;
     for kill in 0..KILLS {
         let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
         nearmiss.current_dir(place.path()).args(["trace", "-p", &busy.pid(), "--load", "sleep 9", "--quiet"]);
         let mut nearmiss = nearmiss.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_until("CRIU begins", || dumping(&busy.pid()));
         std::thread::sleep(Duration::from_millis(u64::from(kill) * 8));
-        met += u32::from(dumping(&busy.pid()));
+        caught += u32::from(dumping(&busy.pid()));
         nearmiss.kill().unwrap();
         nearmiss.wait().unwrap();
         wait_until("CRIU ends by itself", || !dumping(&busy.pid()));
         assert_eq!(busy.harmed(), Vec::<String>::new(), "kill {kill}");
         assert_eq!(mappings(&busy), before, "kill {kill}");
     }
-    assert!(met > 0, "CRIU was always done");
+    assert!(caught > 0, "CRIU was always done");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains("nearmiss/images"), "{mounts}");
     assert!(!Path::new("/run/criu.kdat.tmp").exists());

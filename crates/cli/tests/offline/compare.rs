@@ -45,7 +45,7 @@ fn json_is_the_record_and_nothing_else() {
 }
 
 #[test]
-fn the_page_is_written_where_asked() {
+fn the_page_is_written_at_the_requested_path() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("page.html");
     let html = format!("--html={}", file.display());
@@ -57,12 +57,12 @@ fn the_page_is_written_where_asked() {
     }
     let output = report(&["--html", "--compare", "run-queue", directory.path().to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(directory.path().join("comparison.html").is_file(), "in the second run's directory, where not said");
+    assert!(directory.path().join("comparison.html").is_file(), "in the second run's directory by default");
 }
 
 #[test]
-fn wrong_use_is_told() {
-    let said: Vec<String> = [
+fn wrong_use_is_refused() {
+    let messages: Vec<String> = [
         &["--compare", "run-queue", "server-locked"][..],
         &["--compare", "run-queue"],
         &["--compare", "run-queue", "none"],
@@ -77,11 +77,11 @@ fn wrong_use_is_told() {
         format!("$ nearmiss report {}\n{}", arguments.join(" "), text(&output.stderr))
     })
     .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
-fn the_same_run_twice_is_told() {
+fn the_same_run_twice_is_reported() {
     let output = report(&["--compare", "run-queue", "./run-queue/"]);
     assert!(output.status.success());
     assert!(text(&output.stdout).ends_with("Notes\n  A and B are the same run: nothing can differ.\n"));

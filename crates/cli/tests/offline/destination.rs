@@ -39,11 +39,11 @@ fn a_destination_that_takes_no_file_is_refused_before_the_command_runs() {
     fs::create_dir(place.path().join("directory")).unwrap();
     for words in CASES {
         let output = nearmiss(place.path(), &[*words, &["--", "touch", "ran"]].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
         let status = if WRAPPERS.contains(&words[0]) { 125 } else { 2 };
-        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {stderr}");
         let wrong = words.last().unwrap();
-        assert!(said.lines().count() == 1 && said.contains(wrong), "{words:?}: {said}");
+        assert!(stderr.lines().count() == 1 && stderr.contains(wrong), "{words:?}: {stderr}");
         assert!(!place.path().join("ran").exists(), "{words:?}");
     }
     let mut names: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -60,9 +60,9 @@ fn a_comparison_in_guests_that_cannot_begin_leaves_nothing() {
         (&["--in-guests", "xeon-mp-4way-l3", "--prepare", "touch ran"], "cannot be used with"),
     ] {
         let output = nearmiss(place.path(), &[&["verify", "apart"], words, &["--", "touch", "ran"]].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(why), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "{words:?}");
     }
 }

@@ -22,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("code", &["record"]),
     ("machine", &["record", "code"]),
     ("host", &["record", "machine"]),
-    ("report", &["record"]),
+    ("report", &["record", "symbols"]),
     ("analysis", &["record", "workload", "symbols", "tap", "machine"]),
     ("remedies", &["record", "pace", "pairing", "usage", "workload", "machine", "analysis"]),
     ("verify", &["record", "workload", "analysis"]),
@@ -31,8 +31,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "record", "snapshot", "usage", "workload", "symbols", "tap", "observe", "machine", "host", "report",
-            "analysis", "remedies", "verify", "gate", "lab",
+            "record", "snapshot", "usage", "workload", "tap", "observe", "machine", "host", "report", "analysis",
+            "remedies", "verify", "gate", "lab",
         ],
     ),
     ("papers", &["record", "color", "pairing", "usage", "workload", "machine", "report"]),

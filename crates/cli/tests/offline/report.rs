@@ -55,15 +55,18 @@ fn findings_that_cannot_be_read_leave_a_page_without() {
     let directory = tempfile::tempdir().unwrap();
     let run = with_file(directory.path(), "findings.json", "{\"schema\":\"nearmiss/findings/1\"}\n");
     let output = report(&["--html", &run]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("findings.json") && said.ends_with(&format!("until `nearmiss diagnose {run}`\n")), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("findings.json") && stderr.ends_with(&format!("until `nearmiss diagnose {run}`\n")),
+        "{stderr}"
+    );
     let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
     assert!(page.contains("id=\"functions\"") && !page.contains("id=\"findings\""));
 }
 
 #[test]
-fn files_are_written_where_asked() {
+fn files_are_written_at_the_requested_paths() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture("healthy");
     for (flag, name, begin) in [
@@ -83,7 +86,7 @@ fn files_are_written_where_asked() {
 }
 
 #[test]
-fn bad_input_is_one_line_that_says_what_to_do() {
+fn bad_input_is_one_line_with_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
     let d = directory.path();
     let run = d.display().to_string();
@@ -117,7 +120,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn functions_are_found_by_a_part_of_their_name_or_what_is_near_is_told() {
+fn functions_are_found_by_a_part_of_their_name_or_near_ones_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture("run-queue");
     let run = run.to_str().unwrap();
@@ -160,13 +163,13 @@ fn nothing_of_a_file_steers_the_terminal() {
 }
 
 #[test]
-fn a_full_device_is_told_once_and_by_the_status() {
+fn a_full_device_is_reported_once_and_by_the_status() {
     for arguments in [["--help"].as_slice(), &["report", "--help"], &["machine", "list"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_nearmiss")).args(arguments).stdout(full).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert_eq!(said.to_lowercase().matches("no space left").count(), 1, "{said}");
-        assert!(!said.contains("os error"), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.to_lowercase().matches("no space left").count(), 1, "{stderr}");
+        assert!(!stderr.contains("os error"), "{stderr}");
     }
 }

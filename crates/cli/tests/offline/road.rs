@@ -19,7 +19,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Files whose product code has one of these words, and that are in none of the places.
+/// Files with one of these words in their product code that are in none of the places.
 fn elsewhere(words: &[&str], places: &[&str]) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();

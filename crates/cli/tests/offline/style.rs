@@ -7,6 +7,20 @@ use std::path::{Path, PathBuf};
 const MOST_LINES: usize = 500;
 const OURS: &[&str] = &["crates", "libs", "native", "apps", "subjects", "scripts", "research"];
 const KINDS: &[&str] = &["rs", "c", "h", "sh", "py"];
+/// Folders with code that the rule of words holds for, its tests included.
+const WORDED: &[&str] =
+    &["crates", "libs", "native", "apps", "subjects", "research", "experiments", "fuzz", "examples"];
+/// Verbs of talk and two pronouns, as beginnings with their endings: a program returns, reports, requests or contains.
+const TALK: [(&str, &[&str]); 6] = [
+    ("t", &["ell", "ells", "old", "elling"]),
+    ("s", &["ay", "ays", "aid", "aying"]),
+    ("a", &["sk", "sks", "sked", "sking"]),
+    ("h", &["ear", "ears", "eard", "earing"]),
+    ("m", &["eet", "eets", "et", "eeting"]),
+    ("w", &["hose", "hatever"]),
+];
+/// Words of [`TALK`] in a thousand lines: kept names of fields, flags and foreign calls. The bound may only fall.
+const MOST_TALK: f64 = 0.3;
 
 struct Source {
     path: String,
@@ -117,7 +131,7 @@ fn breaches_would_be_seen() {
 /// it.
 fn is_of_remedy(path: &str, name: &str) -> bool {
     let folder = format!("crates/remedies/src/{name}/");
-    // The programs of `apps` may use no remedy (edges.rs), and HTTP has words of its own.
+    // The tap and the programs of `apps` may use no remedy (edges.rs), and have words of their own.
     let homes = [
         folder.as_str(),
         "crates/remedies/src/registry.rs",
@@ -125,6 +139,7 @@ fn is_of_remedy(path: &str, name: &str) -> bool {
         "native/",
         "research/",
         "apps/",
+        "crates/tap/",
     ];
     homes.iter().any(|home| path.starts_with(home)) || path.starts_with("crates/verify/examples/")
 }
@@ -152,4 +167,68 @@ fn a_remedy_is_named_in_its_folder_and_in_the_registry_alone() {
         text: format!("run({:?})", nearmiss_remedies::REMEDIES[0].name),
     };
     assert_eq!(names_of_remedies(&bad, nearmiss_remedies::REMEDIES[0].name).len(), 1);
+}
+
+/// Returns the number of [`TALK`]'s words; an identifier is as many words as it has parts.
+fn talk(text: &str) -> usize {
+    let is_talk =
+        |word: &str| TALK.iter().any(|(begin, ends)| word.strip_prefix(begin).is_some_and(|rest| ends.contains(&rest)));
+    let (mut count, mut word, mut lower) = (0, String::new(), false);
+    for c in text.chars().chain([' ']) {
+        if !c.is_ascii_alphabetic() || lower && c.is_ascii_uppercase() {
+            count += usize::from(is_talk(&word));
+            word.clear();
+        }
+        if c.is_ascii_alphabetic() {
+            word.push(c.to_ascii_lowercase());
+        }
+        lower = c.is_ascii_lowercase();
+    }
+    count
+}
+
+/// All files of Rust and C, tests included; what others wrote and what was built are left out.
+fn collect_code(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if !matches!(entry.file_name().to_str(), Some("vendor" | "target")) {
+                collect_code(&path, files);
+            }
+        } else if path.extension().is_some_and(|e| ["rs", "c", "h"].iter().any(|kind| e == *kind)) {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn names_and_texts_use_the_verbs_of_the_field() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    WORDED.iter().for_each(|directory| collect_code(&root.join(directory), &mut files));
+    let (mut lines, mut counts) = (0, Vec::new());
+    for path in files {
+        let text = String::from_utf8_lossy(&fs::read(&path).expect("a readable file")).into_owned();
+        lines += text.lines().count();
+        counts.push((talk(&text), path.strip_prefix(&root).unwrap_or(&path).display().to_string()));
+    }
+    assert!(lines > 100_000, "{lines} lines found");
+    let words: usize = counts.iter().map(|(count, _)| count).sum();
+    let per_thousand = words as f64 * 1e3 / lines as f64;
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts.truncate(20);
+    let densest: Vec<String> = counts.iter().map(|(count, path)| format!("{count} {path}")).collect();
+    let densest = densest.join("\n");
+    assert!(
+        per_thousand <= MOST_TALK,
+        "{words} words of talk in {lines} lines, {per_thousand:.2} in a thousand; {MOST_TALK} at most. Most in:\n{densest}"
+    );
+}
+
+#[test]
+fn talk_is_counted_by_the_parts_of_a_name() {
+    let joined = |begin: &str, end: &str| format!("{begin}{end}");
+    let (verb, other) = (joined("t", "old"), joined("m", "et"));
+    assert_eq!(talk(&format!("is_{verb} = {verb}By({other}); // The {other}al")), 3);
+    assert_eq!(talk(&format!("{} kernel{verb} MOST_{} {verb}2", joined("W", "hose"), joined("S", "AID"))), 3);
 }

@@ -4,7 +4,7 @@ use super::Slice;
 use super::returns;
 use super::states::{Calls, Question, Way};
 use crate::graph::{Node, Way as Edge};
-use crate::place::{FLAGS, Local, Place, STACK_POINTER, survives_a_call};
+use crate::place::{FLAGS, Local, STACK_POINTER, ValuePlace, survives_a_call};
 
 /// Calls entered from behind, one within the other.
 const MOST_CALLS: usize = 4;
@@ -13,7 +13,7 @@ const RETURN_ADDRESS: i64 = 8;
 
 impl Slice<'_> {
     /// Requests the value of a place before `node`, from all instructions that may run before `node`.
-    pub(super) fn across(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
+    pub(super) fn across(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Way) {
         let ways = self.graph.ways_to(node);
         if ways.is_empty() {
             return self.nothing_before(number, place, way);
@@ -35,19 +35,19 @@ impl Slice<'_> {
         }
     }
 
-    fn nothing_before(&mut self, number: u32, place: Place, way: Way) {
+    fn nothing_before(&mut self, number: u32, place: ValuePlace, way: Way) {
         match place {
-            Place::Local(_, reader) => self.lost(number, reader, way),
-            Place::Register(STACK_POINTER | FLAGS) => {}
-            Place::Register(_) => self.states.give_up(number),
+            ValuePlace::Local(_, reader) => self.lost(number, reader, way),
+            ValuePlace::Register(STACK_POINTER | FLAGS) => {}
+            ValuePlace::Register(_) => self.states.give_up(number),
         }
     }
 
     /// Requests a value needed at a function's entry from before the call.
-    fn at_the_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
+    fn at_the_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
         let place = match place {
-            Place::Register(FLAGS) => return,
-            Place::Local(local, reader) if local.base == Some(STACK_POINTER) => {
+            ValuePlace::Register(FLAGS) => return,
+            ValuePlace::Local(local, reader) if local.base == Some(STACK_POINTER) => {
                 let displacement = local.displacement.wrapping_sub(RETURN_ADDRESS);
                 if displacement < -RETURN_ADDRESS {
                     return self.lost(number, reader, way);
@@ -55,42 +55,52 @@ impl Slice<'_> {
                 if displacement < 0 {
                     return;
                 }
-                Place::Local(Local { displacement, ..local }, reader)
+                ValuePlace::Local(Local { displacement, ..local }, reader)
             }
             other => other,
         };
-        self.states.ask(Some(number), Question::value(call, place, calls), way);
+        self.states.query(Some(number), Question::value(call, place, calls), way);
     }
 
     /// Requests a value needed after a call.
-    fn behind_a_call(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
+    fn behind_a_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
         if self.graph.calls_the_kernel(call) {
             return self.through(number, call, place, calls, way);
         }
         let returns = self.returns_of(call);
         let over = way.longer(returns.instructions, 0.0);
         match place {
-            Place::Register(FLAGS) => {}
-            Place::Register(register) if survives_a_call(register) => self.ask_before(number, call, place, calls, over),
-            Place::Local(local, _) if local.base.is_some() => self.ask_before(number, call, place, calls, over),
-            Place::Local(..) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
-                self.ask_before(number, call, place, calls, over);
+            ValuePlace::Register(FLAGS) => {}
+            ValuePlace::Register(register) if survives_a_call(register) => {
+                self.query_before(number, call, place, calls, over)
             }
-            Place::Register(_) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
+            ValuePlace::Local(local, _) if local.base.is_some() => self.query_before(number, call, place, calls, over),
+            ValuePlace::Local(..) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
+                self.query_before(number, call, place, calls, over);
+            }
+            ValuePlace::Register(_) if returns.nodes.is_empty() || self.depth(calls) >= MOST_CALLS => {
                 self.states.give_up(number);
             }
             _ => self.follow_the_call(number, call, &returns.nodes, place, calls, way),
         }
     }
 
-    fn ask_before(&mut self, number: u32, call: Node, place: Place, calls: Calls, way: Way) {
-        self.states.ask(Some(number), Question::value(call, place, calls), way);
+    fn query_before(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
+        self.states.query(Some(number), Question::value(call, place, calls), way);
     }
 
-    fn follow_the_call(&mut self, number: u32, call: Node, returns: &[Node], place: Place, calls: Calls, way: Way) {
+    fn follow_the_call(
+        &mut self,
+        number: u32,
+        call: Node,
+        returns: &[Node],
+        place: ValuePlace,
+        calls: Calls,
+        way: Way,
+    ) {
         let inner = self.entered(calls, call);
         for &node in returns {
-            self.states.ask(Some(number), Question::value(node, place, inner), way);
+            self.states.query(Some(number), Question::value(node, place, inner), way);
         }
     }
 

@@ -16,24 +16,24 @@ const MOST_STEPS: usize = 48;
 impl Slice<'_> {
     /// Loads ahead of this one, by the same base and no further than a line off, in the same function.
     pub(super) fn on_the_line_of(&self, load: Node) -> Vec<Node> {
-        let asked = self.graph.get(load).instruction;
-        let (mut found, mut open, mut met) = (Vec::new(), vec![load], vec![load]);
-        if matches!(asked.memory_base(), Register::None | Register::RIP) {
+        let own = self.graph.get(load).instruction;
+        let (mut found, mut open, mut visited) = (Vec::new(), vec![load], vec![load]);
+        if matches!(own.memory_base(), Register::None | Register::RIP) {
             return found;
         }
         while let Some(node) = open.pop() {
             for (before, way) in self.graph.ways_to(node) {
                 let through = matches!(way, Way::Falls | Way::Jumps);
-                if !through || met.len() > MOST_STEPS || met.contains(&before) || before == load {
+                if !through || visited.len() > MOST_STEPS || visited.contains(&before) || before == load {
                     continue;
                 }
-                met.push(before);
+                visited.push(before);
                 let placed = self.graph.get(before);
-                let moves = [asked.memory_base(), asked.memory_index()].map(number);
+                let moves = [own.memory_base(), own.memory_index()].map(number);
                 if moves.into_iter().flatten().any(|register| placed.summary.writes(register)) {
                     continue;
                 }
-                if is_near(&asked, &placed.instruction) {
+                if is_near(&own, &placed.instruction) {
                     found.push(before);
                 }
                 open.push(before);

@@ -4,12 +4,12 @@ use super::states::{Calls, Question};
 use super::{Slice, Way};
 use crate::effects::{Effects, Rebased, rebased};
 use crate::graph::Node;
-use crate::place::{FLAGS, Local, Place};
+use crate::place::{FLAGS, Local, ValuePlace};
 
 impl Slice<'_> {
     /// Requests the sources of a local's value after an instruction.
-    pub(super) fn through_local(&mut self, number: u32, node: Node, asked: (Local, Node), calls: Calls, way: Way) {
-        let (local, reader) = asked;
+    pub(super) fn through_local(&mut self, number: u32, node: Node, read: (Local, Node), calls: Calls, way: Way) {
+        let (local, reader) = read;
         let placed = self.graph.get(node);
         let from = match local.base.map(|base| rebased(&placed.instruction, placed.summary, base)) {
             Some(Rebased::Lost) => return self.lost(number, reader, way),
@@ -19,12 +19,12 @@ impl Slice<'_> {
         let local = Local { base: from.0, displacement: local.displacement.wrapping_add(from.1), ..local };
         let effects = self.effects(node);
         let stores = effects.memory.iter().filter(|touched| touched.writes).filter_map(|touched| touched.local);
-        let meeting: Vec<_> = stores.filter(|store| store.meets(&local)).collect();
-        if !meeting.iter().any(|store| store.covers(&local)) {
-            let question = Question::value(node, Place::Local(local, reader), calls);
-            self.states.ask(Some(number), question, way);
+        let overlapping: Vec<_> = stores.filter(|store| store.overlaps(&local)).collect();
+        if !overlapping.iter().any(|store| store.covers(&local)) {
+            let question = Question::value(node, ValuePlace::Local(local, reader), calls);
+            self.states.query(Some(number), question, way);
         }
-        if !meeting.is_empty() {
+        if !overlapping.is_empty() {
             self.values(number, node, &stored(effects), calls, way);
         }
     }

@@ -13,7 +13,7 @@ mod turns;
 
 use crate::effects::Effects;
 use crate::graph::{Graph, Node};
-use crate::place::{Place, RegisterNumber, STACK_POINTER};
+use crate::place::{RegisterNumber, STACK_POINTER, ValuePlace};
 use crate::times::table;
 use crate::{Chain, CoreTimes, Origin};
 use iced_x86::InstructionInfoFactory;
@@ -31,16 +31,16 @@ const MOST_LOADS: usize = 64;
 const REACH: u32 = 1_024;
 
 /// Returns the origin of the address of an instruction's access.
-pub(crate) fn origin(graph: &Graph, times: &CoreTimes, asked: Node) -> Origin {
+pub(crate) fn origin(graph: &Graph, times: &CoreTimes, start: Node) -> Origin {
     let mut slice = Slice {
         graph,
         times,
-        asked,
+        start,
         factory: InstructionInfoFactory::new(),
         states: States::default(),
         loads: Vec::new(),
         own: None,
-        calls: vec![(0, asked)],
+        calls: vec![(0, start)],
         returns: HashMap::new(),
         readers: HashMap::new(),
     };
@@ -51,7 +51,7 @@ pub(crate) fn origin(graph: &Graph, times: &CoreTimes, asked: Node) -> Origin {
 struct Slice<'a> {
     graph: &'a Graph,
     times: &'a CoreTimes,
-    asked: Node,
+    start: Node,
     factory: InstructionInfoFactory,
     states: States,
     /// Loads found, with their distances.
@@ -66,8 +66,8 @@ struct Slice<'a> {
 
 impl Slice<'_> {
     fn walk(&mut self) {
-        let first = Question { node: self.asked, wanted: Wanted::Address, calls: 0 };
-        self.states.ask(None, first, Way::default());
+        let first = Question { node: self.start, wanted: Wanted::Address, calls: 0 };
+        self.states.query(None, first, Way::default());
         let mut answers = 0;
         while self.states.count() <= MOST_QUESTIONS && answers < MOST_ANSWERS {
             answers += 1;
@@ -92,12 +92,12 @@ impl Slice<'_> {
 
     fn address(&mut self, number: u32, question: Question, way: Way) {
         for register in self.effects(question.node).address {
-            self.states.ask(Some(number), Question::register(question.node, register, question.calls), way);
+            self.states.query(Some(number), Question::register(question.node, register, question.calls), way);
         }
     }
 
     /// Walks back through straight code to the write of the value, or to a join of ways.
-    fn back(&mut self, number: u32, question: Question, place: Place, way: Way) {
+    fn back(&mut self, number: u32, question: Question, place: ValuePlace, way: Way) {
         let (mut node, mut way) = (question.node, way);
         while !self.graph.get(node).joined && way.instructions < REACH {
             let before = self.graph.before(node);
@@ -113,39 +113,41 @@ impl Slice<'_> {
         if node == question.node {
             self.across(number, node, place, question.calls, way);
         } else {
-            self.states.ask(Some(number), Question::value(node, place, question.calls), way);
+            self.states.query(Some(number), Question::value(node, place, question.calls), way);
         }
     }
 
     /// Whether an instruction may write the place or move the base that it is named by.
-    fn touches(&self, node: Node, place: Place) -> bool {
+    fn touches(&self, node: Node, place: ValuePlace) -> bool {
         let summary = self.graph.get(node).summary;
         match place {
-            Place::Register(register) => summary.writes(register),
-            Place::Local(local, _) => summary.writes_memory() || local.base.is_some_and(|base| summary.writes(base)),
+            ValuePlace::Register(register) => summary.writes(register),
+            ValuePlace::Local(local, _) => {
+                summary.writes_memory() || local.base.is_some_and(|base| summary.writes(base))
+            }
         }
     }
 
     /// Requests the sources of a place's value after an instruction.
-    fn through(&mut self, number: u32, node: Node, place: Place, calls: Calls, way: Way) {
+    fn through(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Way) {
         if !self.touches(node, place) {
-            return self.states.ask(Some(number), Question::value(node, place, calls), way);
+            return self.states.query(Some(number), Question::value(node, place, calls), way);
         }
         match place {
-            Place::Register(STACK_POINTER) => {}
-            Place::Register(register) => self.through_register(number, node, register, calls, way),
-            Place::Local(local, reader) => self.through_local(number, node, (local, reader), calls, way),
+            ValuePlace::Register(STACK_POINTER) => {}
+            ValuePlace::Register(register) => self.through_register(number, node, register, calls, way),
+            ValuePlace::Local(local, reader) => self.through_local(number, node, (local, reader), calls, way),
         }
     }
 
     fn through_register(&mut self, number: u32, node: Node, register: RegisterNumber, calls: Calls, way: Way) {
         let effects = self.effects(node);
         if effects.may_keep(register) {
-            self.states.ask(Some(number), Question::register(node, register, calls), way);
+            self.states.query(Some(number), Question::register(node, register, calls), way);
         }
         let computed = way.longer(0, table::latency(&self.graph.get(node).instruction, self.times));
         if effects.string && effects.address.contains(&register) {
-            return self.states.ask(Some(number), Question::register(node, register, calls), computed);
+            return self.states.query(Some(number), Question::register(node, register, calls), computed);
         }
         self.values(number, node, &effects, calls, computed);
     }
@@ -153,14 +155,14 @@ impl Slice<'_> {
     /// Requests all values that an instruction computes with.
     fn values(&mut self, number: u32, node: Node, effects: &Effects, calls: Calls, way: Way) {
         for &register in effects.values.iter().filter(|&&register| register != STACK_POINTER) {
-            self.states.ask(Some(number), Question::register(node, register, calls), way);
+            self.states.query(Some(number), Question::register(node, register, calls), way);
         }
         for touched in effects.memory.iter().filter(|touched| touched.reads) {
             match touched.local {
                 Some(local) => {
                     self.readers.entry(node).or_insert(way);
                     let way = way.longer(0, self.times.forwarding_cycles);
-                    self.states.ask(Some(number), Question::value(node, Place::Local(local, node), calls), way);
+                    self.states.query(Some(number), Question::value(node, ValuePlace::Local(local, node), calls), way);
                 }
                 None => self.load(number, node, calls, way),
             }
@@ -172,7 +174,7 @@ impl Slice<'_> {
         let way = way.longer(0, self.times.load_cycles);
         let order = |way: Way| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
         let beside = self.on_the_line_of(node);
-        let is_own = node == self.asked || beside.contains(&self.asked);
+        let is_own = node == self.start || beside.contains(&self.start);
         if is_own && self.own.is_none_or(|own| order(way) < order(own)) {
             self.own = Some(way);
         }
@@ -185,8 +187,8 @@ impl Slice<'_> {
             }
             self.loads.push((load, way.instructions));
         }
-        let calls = if node == self.asked { 0 } else { calls };
-        self.states.ask(Some(number), Question { node, wanted: Wanted::Address, calls }, way);
+        let calls = if node == self.start { 0 } else { calls };
+        self.states.query(Some(number), Question { node, wanted: Wanted::Address, calls }, way);
     }
 
     fn effects(&mut self, node: Node) -> Effects {

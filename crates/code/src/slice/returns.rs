@@ -20,7 +20,7 @@ pub(super) struct Returns {
 pub(super) fn of_call(graph: &Graph, call: Node) -> Returns {
     let entry = direct_target(&graph.get(call).instruction).and_then(|target| graph.at(target, call));
     let mut returns = Returns::default();
-    let mut met: HashSet<Node> = entry.into_iter().collect();
+    let mut visited: HashSet<Node> = entry.into_iter().collect();
     let mut open: VecDeque<_> = entry.into_iter().map(|node| (node, 1_u32)).collect();
     while let Some((node, instructions)) = open.pop_front() {
         if graph.get(node).instruction.flow_control() == FlowControl::Return {
@@ -30,7 +30,7 @@ pub(super) fn of_call(graph: &Graph, call: Node) -> Returns {
             returns.nodes.push(node);
         }
         for next in after(graph, node) {
-            if met.len() < MOST_INSTRUCTIONS && met.insert(next) {
+            if visited.len() < MOST_INSTRUCTIONS && visited.insert(next) {
                 open.push_back((next, instructions + 1));
             }
         }

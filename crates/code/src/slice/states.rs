@@ -1,7 +1,7 @@
 //! State of a walk: values at places of the code, each with its nearest distance and its dependents.
 
 use crate::graph::{NONE, Node};
-use crate::place::{Place, RegisterNumber};
+use crate::place::{RegisterNumber, ValuePlace};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -12,7 +12,7 @@ pub(super) type Calls = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     /// The value of a place, just before the instruction.
-    Value(Place),
+    Value(ValuePlace),
     /// The address of the instruction's own access.
     Address,
 }
@@ -27,20 +27,22 @@ pub(super) struct Question {
 
 impl Question {
     /// Returns a query for a place's value before `node`.
-    pub(super) fn value(node: Node, place: Place, calls: Calls) -> Question {
+    pub(super) fn value(node: Node, place: ValuePlace, calls: Calls) -> Question {
         Question { node, wanted: Wanted::Value(place), calls }
     }
 
     /// Returns the query without its reader: the value of a local is the same for all that read it.
     fn of_anybody(self) -> Question {
         match self.wanted {
-            Wanted::Value(Place::Local(local, _)) => Question::value(self.node, Place::Local(local, NONE), self.calls),
+            Wanted::Value(ValuePlace::Local(local, _)) => {
+                Question::value(self.node, ValuePlace::Local(local, NONE), self.calls)
+            }
             _ => self,
         }
     }
 
     pub(super) fn register(node: Node, register: RegisterNumber, calls: Calls) -> Question {
-        Question::value(node, Place::Register(register), calls)
+        Question::value(node, ValuePlace::Register(register), calls)
     }
 }
 
@@ -76,9 +78,9 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Records that the answer to `asker` depends on `question`, which lies `way` off. Among ways of equal length the
+    /// Records that the answer to `dependent` depends on `question`, which lies `way` off. Among ways of equal length the
     /// one of more cycles counts: the value waits for all it is computed from.
-    pub(super) fn ask(&mut self, asker: Option<u32>, question: Question, way: Way) {
+    pub(super) fn query(&mut self, dependent: Option<u32>, question: Question, way: Way) {
         let next = self.states.len() as u32;
         let number = *self.numbers.entry(question).or_insert(next);
         if number == next {
@@ -87,7 +89,7 @@ impl States {
             self.open.push(Reverse((way.instructions, number)));
         }
         let state = &mut self.states[number as usize];
-        state.from.extend(asker);
+        state.from.extend(dependent);
         let nearer = !state.answered && way.instructions < state.way.instructions;
         let later = way.instructions == state.way.instructions && way.cycles > state.way.cycles;
         if nearer || later {
@@ -132,15 +134,15 @@ impl States {
             return false;
         }
         let same = self.same();
-        let (mut asked, mut unknown) = (vec![Vec::new(); self.states.len()], vec![false; self.states.len()]);
+        let (mut dependencies, mut unknown) = (vec![Vec::new(); self.states.len()], vec![false; self.states.len()]);
         for (number, state) in self.states.iter().enumerate() {
             let question = same[number];
             unknown[question as usize] |= state.unknown;
             for &from in &state.from {
-                asked[same[from as usize] as usize].push(question);
+                dependencies[same[from as usize] as usize].push(question);
             }
         }
-        reaches(&asked, &super::turns::on_a_cycle(&asked), &unknown)
+        reaches(&dependencies, &super::turns::on_a_cycle(&dependencies), &unknown)
     }
 
     /// Returns, for each query, the first that differs from it at most in the reader.
@@ -153,10 +155,10 @@ impl States {
 
 /// Whether a path leads from the first vertex to a wanted one past no other vertex that lies on a cycle.
 fn reaches(edges: &[Vec<u32>], cyclic: &[bool], wanted: &[bool]) -> bool {
-    let mut met = vec![false; edges.len()];
+    let mut visited = vec![false; edges.len()];
     let mut open = vec![0_usize];
     while let Some(vertex) = open.pop() {
-        if std::mem::replace(&mut met[vertex], true) || (vertex != 0 && cyclic[vertex]) {
+        if std::mem::replace(&mut visited[vertex], true) || (vertex != 0 && cyclic[vertex]) {
             continue;
         }
         if wanted[vertex] {

@@ -10,7 +10,7 @@ struct Search<'a> {
     open: Vec<u32>,
     is_open: Vec<bool>,
     cyclic: Vec<bool>,
-    met: u32,
+    visited: u32,
 }
 
 /// Returns, for each vertex, whether a path leads from it back to it. `edges` lists the successors of each.
@@ -23,7 +23,7 @@ pub(super) fn on_a_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
         open: Vec::new(),
         is_open: vec![false; count],
         cyclic: vec![false; count],
-        met: 0,
+        visited: 0,
     };
     for root in 0..count {
         if search.order[root] == NEW {
@@ -35,7 +35,7 @@ pub(super) fn on_a_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
 
 impl Search<'_> {
     fn from(&mut self, root: usize) {
-        self.meet(root);
+        self.visit(root);
         let mut path = vec![(root, 0_usize)];
         while let Some((vertex, taken)) = path.last_mut() {
             let here = *vertex;
@@ -50,7 +50,7 @@ impl Search<'_> {
             *taken += 1;
             let next = next as usize;
             if self.order[next] == NEW {
-                self.meet(next);
+                self.visit(next);
                 path.push((next, 0));
             } else if self.is_open[next] {
                 self.lowest[here] = self.lowest[here].min(self.order[next]);
@@ -59,10 +59,10 @@ impl Search<'_> {
         }
     }
 
-    fn meet(&mut self, vertex: usize) {
-        self.order[vertex] = self.met;
-        self.lowest[vertex] = self.met;
-        self.met += 1;
+    fn visit(&mut self, vertex: usize) {
+        self.order[vertex] = self.visited;
+        self.lowest[vertex] = self.visited;
+        self.visited += 1;
         self.open.push(vertex as u32);
         self.is_open[vertex] = true;
     }
@@ -94,14 +94,14 @@ mod tests {
 
     /// All that can be reached from the successors of one.
     fn comes_back(edges: &[Vec<u32>], from: usize) -> bool {
-        let mut met = vec![false; edges.len()];
+        let mut visited = vec![false; edges.len()];
         let mut open = edges[from].clone();
         while let Some(vertex) = open.pop() {
-            if !std::mem::replace(&mut met[vertex as usize], true) {
+            if !std::mem::replace(&mut visited[vertex as usize], true) {
                 open.extend(&edges[vertex as usize]);
             }
         }
-        met[from]
+        visited[from]
     }
 
     proptest! {

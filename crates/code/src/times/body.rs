@@ -17,21 +17,21 @@ pub(super) struct Body {
 }
 
 /// The shortest loop through an instruction; without one, the straight code that it stands in.
-pub(super) fn around(graph: &Graph, asked: Node) -> Body {
-    match turn(graph, asked) {
+pub(super) fn around(graph: &Graph, start: Node) -> Body {
+    match turn(graph, start) {
         Some(nodes) => Body { nodes, turns: true },
-        None => Body { nodes: straight(graph, asked), turns: false },
+        None => Body { nodes: straight(graph, start), turns: false },
     }
 }
 
 /// The shortest way from an instruction back to it, calls passed over.
-fn turn(graph: &Graph, asked: Node) -> Option<Vec<Node>> {
+fn turn(graph: &Graph, start: Node) -> Option<Vec<Node>> {
     let mut from: HashMap<Node, Node> = HashMap::new();
-    let mut open = VecDeque::from([(asked, 0_u32)]);
+    let mut open = VecDeque::from([(start, 0_u32)]);
     while let Some((node, blocks)) = open.pop_front() {
         for (next, branches) in after(graph, node) {
-            if next == asked {
-                return Some(path(&from, asked, node));
+            if next == start {
+                return Some(path(&from, start, node));
             }
             let near = blocks + branches < MOST_BLOCKS && from.len() < MOST_INSTRUCTIONS;
             if near && !from.contains_key(&next) {
@@ -62,11 +62,11 @@ fn after(graph: &Graph, node: Node) -> impl Iterator<Item = (Node, u32)> {
     [next, target].into_iter().flatten().filter_map(move |(vaddr, block)| Some((graph.at(vaddr, node)?, block)))
 }
 
-fn straight(graph: &Graph, asked: Node) -> Vec<Node> {
-    let back = std::iter::successors(Some(asked), |&node| (!graph.get(node).joined).then(|| graph.before(node)));
+fn straight(graph: &Graph, start: Node) -> Vec<Node> {
+    let back = std::iter::successors(Some(start), |&node| (!graph.get(node).joined).then(|| graph.before(node)));
     let mut nodes: Vec<_> = back.take(MOST_INSTRUCTIONS / 2).collect();
     nodes.reverse();
-    let forth = std::iter::successors(Some(asked), |&node| {
+    let forth = std::iter::successors(Some(start), |&node| {
         let instruction = &graph.get(node).instruction;
         let next = (instruction.flow_control() == FlowControl::Next).then(|| instruction.next_ip())?;
         graph.at(next, node).filter(|&next| !graph.get(next).joined)

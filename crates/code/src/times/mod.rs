@@ -17,8 +17,8 @@ const PARTS: f32 = 65_536.0;
 ///
 /// The longest of three times: by the core's width, by its units, and by the longest chain of values from one turn of
 /// the loop to the next.
-pub(crate) fn per_instruction(graph: &Graph, times: &CoreTimes, asked: Node) -> u32 {
-    let body = body::around(graph, asked);
+pub(crate) fn per_instruction(graph: &Graph, times: &CoreTimes, start: Node) -> u32 {
+    let body = body::around(graph, start);
     let mut factory = InstructionInfoFactory::new();
     let effects: Vec<_> =
         body.nodes.iter().map(|&node| Effects::of(&graph.get(node).instruction, &mut factory)).collect();

@@ -4,7 +4,7 @@ use super::aliases::AliasRow;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::ObjectId;
-use super::{Attribution, Whose};
+use super::{Attribution, Owner};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
@@ -39,7 +39,7 @@ pub struct Party {
     /// Allocating call stack, outermost first, where there is one.
     pub allocated_at: Vec<String>,
     /// Largest alignment the program requested from the allocator, in bytes; 0: none.
-    pub asked_alignment: u64,
+    pub requested_alignment: u64,
     /// Objects: first address, address behind the last; ascending.
     pub extents: Vec<(u64, u64)>,
 }
@@ -60,7 +60,7 @@ impl Attribution {
             *waiting.entry(*insn).or_default() += loads;
         }
         let all =
-            |insn: &u32| self.insns[Whose::Command as usize].get(*insn as usize).map_or(0, |row| row.references.loads);
+            |insn: &u32| self.insns[Owner::Command as usize].get(*insn as usize).map_or(0, |row| row.references.loads);
         waiting.retain(|insn, loads| *loads * LEAST_PART >= all(insn));
         let steady = |row: &AliasRow| {
             row.insns.iter().filter(|(insn, _)| waiting.contains_key(insn)).map(|(_, n)| *n).sum::<u64>()
@@ -76,7 +76,8 @@ impl Attribution {
             .map(|((loaded, stored), rows)| {
                 let party = |title: Title, side: usize| {
                     let of = |pair: &(ObjectId, ObjectId)| [pair.0, pair.1][side].0 as usize;
-                    let asked = rows.iter().map(|(pair, _)| self.tracker.objects.rows[of(pair)].asked_alignment);
+                    let alignments =
+                        rows.iter().map(|(pair, _)| self.tracker.objects.rows[of(pair)].requested_alignment);
                     let mut extents: BTreeMap<u64, u64> = BTreeMap::new();
                     for ((_, start), end) in rows.iter().flat_map(|(_, row)| &row.extents[side]) {
                         let last = extents.entry(*start).or_default();
@@ -86,7 +87,7 @@ impl Attribution {
                         kind: title.kind,
                         name: title.name,
                         allocated_at: title.allocated_at,
-                        asked_alignment: asked.max().unwrap_or(0),
+                        requested_alignment: alignments.max().unwrap_or(0),
                         extents: extents.into_iter().collect(),
                     }
                 };

@@ -35,15 +35,15 @@ impl Aliases {
 
     /// A data reference of user mode.
     #[inline]
-    pub fn met(&mut self, vcpu: usize, pid: u32, met: &Effective, tracker: &mut Tracker) {
+    pub fn reference(&mut self, vcpu: usize, pid: u32, reference: &Effective, tracker: &mut Tracker) {
         let buffer = &mut self.buffers[vcpu];
-        match met.kind {
+        match reference.kind {
             Kind::Load => {
-                if let Some(store) = buffer.waited_for(met.vaddr, met.record.size().into()) {
-                    self.waits(pid, met.record, store, tracker);
+                if let Some(store) = buffer.waited_for(reference.vaddr, reference.record.size().into()) {
+                    self.waits(pid, reference.record, store, tracker);
                 }
             }
-            Kind::Store => buffer.store(met.vaddr, met.record),
+            Kind::Store => buffer.store(reference.vaddr, reference.record),
             _ => {}
         }
     }

@@ -16,14 +16,14 @@ const MAX_ROWS: usize = 64;
 
 /// A place in user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct UserSite {
     context: u32,
     insn: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Now {
-    place: Option<Place>,
+    place: Option<UserSite>,
     /// Waited since the place was entered, and not in the sums yet.
     stall_cycles: u64,
 }
@@ -33,8 +33,8 @@ struct Now {
 pub(super) struct Callers {
     cpus: Vec<Now>,
     /// Places of tasks that do not run, by row of the task.
-    elsewhere: FxHashMap<u32, Place>,
-    waited: FxHashMap<Option<Place>, u64>,
+    elsewhere: FxHashMap<u32, UserSite>,
+    waited: FxHashMap<Option<UserSite>, u64>,
 }
 
 impl Callers {
@@ -48,7 +48,7 @@ impl Callers {
         if self.cpus[vcpu].stall_cycles > 0 {
             self.flush(vcpu);
         }
-        self.cpus[vcpu].place = Some(Place { context, insn: record.insn().0 });
+        self.cpus[vcpu].place = Some(UserSite { context, insn: record.insn().0 });
     }
 
     /// The kernel waited while a task of the command ran.
@@ -100,7 +100,7 @@ impl Callers {
 }
 
 /// Returns the innermost function that is no library's: the caller of `read` of the C library is of interest.
-fn caller(names: &Names<'_>, place: Place) -> u32 {
+fn caller(names: &Names<'_>, place: UserSite) -> u32 {
     let innermost = names.function(place.insn);
     let outer = names.calls(place.context).into_iter().rev().map(|call| names.function(call));
     let is_library = |function: &u32| names.module(*function).contains(".so");

@@ -8,7 +8,7 @@ use super::Attribution;
 use super::balance::{fit, split};
 use super::ledger::References;
 use super::names::Names;
-use crate::whose::{Class, Whose};
+use crate::owner::{Class, Owner};
 use nearmiss_code::CodeMap;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::Tally;
@@ -24,12 +24,12 @@ const MOST_SCALED: f64 = 64.0;
 /// Whole numbers stand for scaled weights of this fraction.
 const PRECISION: f64 = 1024.0;
 
-/// Weights by [`Whose`].
+/// Weights by [`Owner`].
 type Weights = [u64; 4];
 
 /// References and instructions charged to the command, or to others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
+pub(super) struct Charges {
     /// References kept and dropped, by instruction id.
     pub references: Vec<References>,
     /// Instructions, by instruction id.
@@ -49,10 +49,10 @@ pub(super) struct Part {
 /// Counts by instruction once the dropped references are charged.
 pub(super) struct Charged {
     /// Part of the command.
-    pub command: Part,
+    pub command: Charges,
     /// Part of other tasks.
-    pub others: Part,
-    /// References and instructions by [`Whose`]; of idle and ticks alone.
+    pub others: Charges,
+    /// References and instructions by [`Owner`]; of idle and ticks alone.
     pub apart: [(References, u64); 4],
 }
 
@@ -72,20 +72,20 @@ impl Charged {
             let of_mode = |id: usize| counted(id).is_some_and(|insn| is_kernel(insn) == kernel);
             scale(&mut weights, &executed, of_mode, wanted(attribution, kernel));
         }
-        let part = |whose: Whose, instructions_left| Part {
-            references: (0..count).map(|id| attribution.kept(whose, id)).collect(),
+        let part = |owner: Owner, instructions_left| Charges {
+            references: (0..count).map(|id| attribution.kept(owner, id)).collect(),
             instructions: vec![0; count],
             instructions_left,
-            ..Part::default()
+            ..Charges::default()
         };
         let mut charged = Charged {
-            command: part(Whose::Command, instructions_left),
-            others: part(Whose::Others, 0),
+            command: part(Owner::Command, instructions_left),
+            others: part(Owner::Others, 0),
             apart: Default::default(),
         };
-        for whose in [Whose::Idle, Whose::Ticks] {
+        for owner in [Owner::Idle, Owner::Ticks] {
             for cpu in &attribution.cpus {
-                charged.apart[whose as usize].0.add(&cpu.references[whose as usize]);
+                charged.apart[owner as usize].0.add(&cpu.references[owner as usize]);
             }
         }
         for id in 0..count {
@@ -101,28 +101,28 @@ impl Charged {
         let [loads, stores] = [insn.load_hits, insn.store_hits].map(|amount| split(amount, weights));
         let [seconds, executed] = [insn.cont_hits, executed].map(|amount| split(amount, weights));
         let (kernel, atomic) = (is_kernel(insn), insn.flags & INSN_ATOMIC != 0);
-        for whose in 0..4 {
+        for owner in 0..4 {
             let dropped = References {
-                loads: loads[whose] + if atomic { stores[whose] } else { 0 },
-                stores: if atomic { 0 } else { stores[whose] },
-                nt_stores: if insn.flags & INSN_NT != 0 { stores[whose] } else { 0 },
-                second_halves: seconds[whose],
+                loads: loads[owner] + if atomic { stores[owner] } else { 0 },
+                stores: if atomic { 0 } else { stores[owner] },
+                nt_stores: if insn.flags & INSN_NT != 0 { stores[owner] } else { 0 },
+                second_halves: seconds[owner],
                 fetches: 0,
             };
-            let part = match whose {
+            let part = match owner {
                 0 => &mut self.command,
                 1 => &mut self.others,
                 _ => {
-                    self.apart[whose].0.add(&dropped);
-                    self.apart[whose].1 += executed[whose];
+                    self.apart[owner].0.add(&dropped);
+                    self.apart[owner].1 += executed[owner];
                     continue;
                 }
             };
             part.references[id].add(&dropped);
-            part.instructions[id] = executed[whose];
+            part.instructions[id] = executed[owner];
             part.dropped[kernel].add(&dropped);
-            part.dropped_atomics[kernel] += if atomic { stores[whose] } else { 0 };
-            part.instructions_by_mode[kernel] += executed[whose];
+            part.dropped_atomics[kernel] += if atomic { stores[owner] } else { 0 };
+            part.instructions_by_mode[kernel] += executed[owner];
         }
     }
 }
@@ -136,9 +136,9 @@ fn is_kernel(insn: &Insn) -> usize {
 fn weights(attribution: &Attribution, names: &Names<'_>, count: usize) -> Vec<Weights> {
     let kept = |id: usize| {
         let user = names.insns.get(id).is_some_and(|insn| is_kernel(insn) == 0);
-        [Whose::Command, Whose::Others, Whose::Idle, Whose::Ticks].map(|whose| match whose {
-            Whose::Idle | Whose::Ticks if user => 0,
-            _ => attribution.kept(whose, id).all(),
+        [Owner::Command, Owner::Others, Owner::Idle, Owner::Ticks].map(|owner| match owner {
+            Owner::Idle | Owner::Ticks if user => 0,
+            _ => attribution.kept(owner, id).all(),
         })
     };
     let mut by_function = vec![Weights::default(); names.symbols.functions.len().max(1)];
@@ -160,10 +160,10 @@ fn wanted(attribution: &Attribution, kernel: usize) -> impl Fn([f64; 4]) -> [f64
     let kept = attribution.kept_by.map(|class| class.map(|references| references as f64));
     move |sums| {
         let [own, others, nobodys, ticks] =
-            [Whose::Command, Whose::Others, Whose::Idle, Whose::Ticks].map(|w| w as usize);
+            [Owner::Command, Owner::Others, Owner::Idle, Owner::Ticks].map(|w| w as usize);
         let a_tick = sums[ticks] / kept.iter().map(|class| class[ticks]).sum::<f64>().max(1.0);
         let rest = |class: Class| (reported[class as usize] - kept[class as usize][ticks] * a_tick).max(0.0);
-        let [idle, interrupts] = [nobodys, others].map(|whose| kept[Class::Idle as usize][whose]);
+        let [idle, interrupts] = [nobodys, others].map(|owner| kept[Class::Idle as usize][owner]);
         let interrupting = rest(Class::Idle) * interrupts / (idle + interrupts).max(1.0);
         let mut wanted = [0.0; 4];
         wanted[own] = rest(Class::Command);
@@ -218,8 +218,8 @@ fn sums(weights: &[Weights], executed: &[u64], chosen: &[usize], factors: [f64; 
 pub(super) enum Cycles {
     /// All instructions take so many.
     Even(f64),
-    /// Cycles by instruction, from [`Part::computed`], in `Tally::cycles`.
-    Told,
+    /// Cycles by instruction, from [`Charges::computed`], in `Tally::cycles`.
+    Computed,
 }
 
 impl Cycles {
@@ -236,19 +236,19 @@ impl Cycles {
             };
             part.computed = part.instructions.iter().enumerate().map(takes).collect();
         }
-        Cycles::Told
+        Cycles::Computed
     }
 
     /// Sets `cycles` of consecutive rows of one table of instructions.
     pub fn set<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>) {
         match self {
             Cycles::Even(each) => even(rows, *each),
-            Cycles::Told => {
-                let (mut told, mut before) = (0u64, 0u64);
+            Cycles::Computed => {
+                let (mut sum, mut before) = (0u64, 0u64);
                 for row in rows {
-                    told = told.saturating_add(row.cycles);
-                    row.cycles = (told >> 16) - before + row.stall_cycles;
-                    before = told >> 16;
+                    sum = sum.saturating_add(row.cycles);
+                    row.cycles = (sum >> 16) - before + row.stall_cycles;
+                    before = sum >> 16;
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Cycles {
     pub fn spread<'a>(&self, rows: impl IntoIterator<Item = &'a mut Tally>, whole: &Tally) {
         match self {
             Cycles::Even(each) => even(rows, *each),
-            Cycles::Told => {
+            Cycles::Computed => {
                 let computed = whole.cycles.saturating_sub(whole.stall_cycles);
                 let (mut instructions, mut before) = (0u64, 0u64);
                 for row in rows {

@@ -1,10 +1,10 @@
 //! The tables by code: functions, source lines, pollution blame.
 
-use super::charged::{Cycles, Part};
+use super::charged::{Charges, Cycles};
 use super::names::{Names, UNATTRIBUTED};
 use super::{Attribution, InsnRow};
 use crate::model::Pollution;
-use crate::whose::Whose;
+use crate::owner::Owner;
 use nearmiss_record::model::{BlameRow, FunctionRow, LevelTally, LineRow, Tally};
 use nearmiss_record::policy::CallSite;
 use rustc_hash::FxHashMap;
@@ -38,8 +38,8 @@ impl CodeTables {
 }
 
 /// Sums up by function and line; the unattributed rows of functions and lines come last, there or not.
-pub(super) fn code(attribution: &Attribution, names: &Names<'_>, command: &Part) -> CodeTables {
-    let (functions, function_ids) = functions(attribution, names, Whose::Command, command);
+pub(super) fn code(attribution: &Attribution, names: &Names<'_>, command: &Charges) -> CodeTables {
+    let (functions, function_ids) = functions(attribution, names, Owner::Command, command);
     CodeTables { functions, function_ids, lines: lines(attribution, names, command) }
 }
 
@@ -48,8 +48,12 @@ fn empty(attribution: &Attribution) -> Tally {
 }
 
 /// Returns the instructions with a tally, and the tally.
-fn tallies<'a>(attribution: &'a Attribution, whose: Whose, part: &'a Part) -> impl Iterator<Item = (u32, Tally)> + 'a {
-    (0..part.references.len()).filter_map(move |id| Some((id as u32, of_instruction(attribution, whose, part, id)?)))
+fn tallies<'a>(
+    attribution: &'a Attribution,
+    owner: Owner,
+    part: &'a Charges,
+) -> impl Iterator<Item = (u32, Tally)> + 'a {
+    (0..part.references.len()).filter_map(move |id| Some((id as u32, of_instruction(attribution, owner, part, id)?)))
 }
 
 /// Sums up by function, most stall cycles first, with the function of each row; the unattributed row comes last, there or
@@ -57,11 +61,11 @@ fn tallies<'a>(attribution: &'a Attribution, whose: Whose, part: &'a Part) -> im
 pub(super) fn functions(
     attribution: &Attribution,
     names: &Names<'_>,
-    whose: Whose,
-    part: &Part,
+    owner: Owner,
+    part: &Charges,
 ) -> (Vec<FunctionRow>, Vec<u32>) {
     let mut sums: FxHashMap<u32, Tally> = FxHashMap::default();
-    for (id, tally) in tallies(attribution, whose, part) {
+    for (id, tally) in tallies(attribution, owner, part) {
         *sums.entry(names.function(id)).or_insert_with(|| empty(attribution)) += &tally;
     }
     let mut rest = sums.remove(&0).unwrap_or_else(|| empty(attribution));
@@ -89,10 +93,10 @@ pub(super) fn functions(
     (functions, function_ids)
 }
 
-fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<LineRow> {
+fn lines(attribution: &Attribution, names: &Names<'_>, command: &Charges) -> Vec<LineRow> {
     let mut sums: BTreeMap<(u32, &str, u32), Tally> = BTreeMap::new();
     let mut rest = Tally { instructions: command.instructions_left, ..empty(attribution) };
-    for (id, tally) in tallies(attribution, Whose::Command, command) {
+    for (id, tally) in tallies(attribution, Owner::Command, command) {
         match names.line(id) {
             Some((file, line)) => {
                 *sums.entry((names.function(id), file, line)).or_insert_with(|| empty(attribution)) += &tally;
@@ -115,9 +119,9 @@ fn lines(attribution: &Attribution, names: &Names<'_>, command: &Part) -> Vec<Li
 }
 
 /// Returns the tally of one instruction id; `None`: nothing. Cycles hold the input of [`Cycles::set`].
-pub(super) fn of_instruction(attribution: &Attribution, whose: Whose, part: &Part, id: usize) -> Option<Tally> {
+pub(super) fn of_instruction(attribution: &Attribution, owner: Owner, part: &Charges, id: usize) -> Option<Tally> {
     let references = part.references[id];
-    let misses = attribution.insns[whose as usize].get(id).map(|row| row.misses).unwrap_or_default();
+    let misses = attribution.insns[owner as usize].get(id).map(|row| row.misses).unwrap_or_default();
     let instructions = part.instructions[id];
     let idle = instructions == 0 && (InsnRow { references, misses }).is_idle();
     let tally = || attribution.ledger.tally(misses, &references, attribution.options.levels);

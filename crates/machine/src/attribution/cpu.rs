@@ -3,7 +3,7 @@
 use super::ledger::{References, Row};
 use super::stack_tables::Visits;
 use super::tasks::{Tasks, add_usage};
-use crate::whose::{Class, Whose};
+use crate::owner::{Class, Owner};
 use nearmiss_record::reference::Usage;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Cpu {
     pub kernel: bool,
     /// References since the last change of the running task or of the work's owner, by user and kernel.
     pub pending: [References; 2],
-    /// Kept references of each [`Whose`], on all tasks of this CPU.
+    /// Kept references of each [`Owner`], on all tasks of this CPU.
     pub references: [References; 4],
     /// Misses of the command.
     pub misses: Row,
@@ -49,13 +49,13 @@ impl Cpu {
     }
 
     /// Charges pending references to their owners.
-    pub fn settle(&mut self, tasks: &mut Tasks, whose: Whose) {
+    pub fn settle(&mut self, tasks: &mut Tasks, owner: Owner) {
         let pending = std::mem::take(&mut self.pending);
         for (kernel, references) in pending.iter().enumerate() {
-            if matches!(whose, Whose::Command | Whose::Others) {
+            if matches!(owner, Owner::Command | Owner::Others) {
                 tasks.rows[self.task as usize].references[kernel].add(references);
             }
-            self.references[whose as usize].add(references);
+            self.references[owner as usize].add(references);
         }
     }
 

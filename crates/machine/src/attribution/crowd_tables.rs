@@ -24,7 +24,7 @@ pub struct Crowd {
     /// Allocating call stack, outermost first, where there is one.
     pub allocated_at: Vec<String>,
     /// Largest alignment the program requested from the allocator, in bytes; 0: none.
-    pub asked_alignment: u64,
+    pub requested_alignment: u64,
     /// Number of mappings or allocations of this name.
     pub made: u64,
     /// Misses that would be hits if the lines were spread over all sets.
@@ -73,7 +73,7 @@ impl Attribution {
         for ((level, id), row) in &crowds.rows {
             let object = &self.tracker.objects.rows[id.0 as usize];
             let group = groups.entry((*level, namer.title(&object.key))).or_default();
-            group.asked_alignment = group.asked_alignment.max(object.asked_alignment);
+            group.requested_alignment = group.requested_alignment.max(object.requested_alignment);
             group.made += object.count;
             group.other_waits += crowds.other_waits.get(id.0 as usize).copied().unwrap_or(0);
             group.rows.push((*id, row));
@@ -96,7 +96,7 @@ impl Attribution {
 /// Rows of one name.
 #[derive(Default)]
 struct Group<'a> {
-    asked_alignment: u64,
+    requested_alignment: u64,
     made: u64,
     other_waits: u64,
     rows: Vec<(ObjectId, &'a CrowdRow)>,
@@ -129,7 +129,7 @@ impl Group<'_> {
             kind: title.kind,
             name: title.name,
             allocated_at: title.allocated_at,
-            asked_alignment: self.asked_alignment,
+            requested_alignment: self.requested_alignment,
             made: self.made,
             misses: self.sum(|row| row.misses),
             stall_cycles: self.sum(|row| row.stall_cycles),

@@ -117,9 +117,15 @@ impl Level {
 impl Watch {
     /// Looks a line up in the twin. `set`: the one in which the cache itself missed, if it did; `class`: its class there.
     #[inline]
-    fn meet(&mut self, address: u64, vaddr: u64, missed: Option<(usize, MissClass)>, is_data: bool) -> Option<Found> {
+    fn look_up(
+        &mut self,
+        address: u64,
+        vaddr: u64,
+        missed: Option<(usize, MissClass)>,
+        is_data: bool,
+    ) -> Option<Found> {
         let of_user = is_data && vaddr < USER_END;
-        let (there, mark) = self.spread.meet(address, if of_user { turn_of(vaddr) } else { 0 });
+        let (there, mark) = self.spread.access(address, if of_user { turn_of(vaddr) } else { 0 });
         if !of_user {
             return None;
         }
@@ -155,21 +161,21 @@ impl Crowds {
 
     /// A reference hit the first level. Whether it would have missed with its lines spread.
     #[inline]
-    pub fn hit(&mut self, vcpu: usize, met: &Effective) -> bool {
-        if met.kind == Kind::Fetch {
+    pub fn hit(&mut self, vcpu: usize, reference: &Effective) -> bool {
+        if reference.kind == Kind::Fetch {
             return false;
         }
         let Some(watch) = self.watch(0, vcpu) else { return false };
-        let address = if watch.spread.is_virtual() { met.vaddr } else { met.address };
-        watch.meet(address, met.vaddr, None, true).is_some()
+        let address = if watch.spread.is_virtual() { reference.vaddr } else { reference.address };
+        watch.look_up(address, reference.vaddr, None, true).is_some()
     }
 
-    /// Looks up a reference in the twins if it missed the first level or caused traffic. [`Crowds::met`] follows if it
+    /// Looks up a reference in the twins if it missed the first level or caused traffic. [`Crowds::charge`] follows if it
     /// is the command's.
-    pub fn missed(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
+    pub fn missed(&mut self, vcpu: usize, reference: &Effective, outcome: &Outcome) {
         self.found = [None; MAX_LEVELS];
         self.vcpu = vcpu;
-        let is_data = met.kind != Kind::Fetch;
+        let is_data = reference.kind != Kind::Fetch;
         for level in 0..self.levels.len() {
             if level > 0 && outcome.missed[level - 1].is_none() {
                 break;
@@ -179,18 +185,19 @@ impl Crowds {
             }
             let Some(watch) = self.watch(level, vcpu) else { continue };
             let address = match level {
-                0 if watch.spread.is_virtual() => met.vaddr,
-                0 => met.address,
+                0 if watch.spread.is_virtual() => reference.vaddr,
+                0 => reference.address,
                 _ => outcome.line_paddr,
             };
             let missed = outcome.missed[level].map(|class| (outcome.set[level] as usize, class));
-            self.found[level] = watch.meet(address, met.vaddr, missed, is_data).filter(|_| !outcome.continuation);
+            self.found[level] =
+                watch.look_up(address, reference.vaddr, missed, is_data).filter(|_| !outcome.continuation);
         }
     }
 
     /// The reference of the last [`Crowds::missed`] was the command's, to an object that begins at `start`; `None`: to
     /// code.
-    pub fn met(
+    pub fn charge(
         &mut self,
         object: Option<(ObjectId, u64)>,
         pid: u32,

@@ -11,12 +11,13 @@ use super::ledger::References;
 use super::names::Names;
 use super::{Attribution, InsnRow, code_tables, data_tables, instructions, sharing_tables, stack_tables, task_tables};
 use crate::model::ModelTotals;
-use crate::whose::Whose;
+use crate::owner::Owner;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{FunctionRow, MissRatioCurve, ModelRecord, SCHEMA, Tally};
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
+use nearmiss_record::words::grouped;
 
 /// State of a run after its replay in the model.
 pub struct ModelledRun<'a> {
@@ -53,14 +54,14 @@ impl Attribution {
         let cycles = Cycles::of(&machine, self.codes.take(), &mut charged);
         let levels = self.options.levels;
 
-        let apart = |whose: Whose| {
-            let (references, instructions) = &charged.apart[whose as usize];
-            let mut tally = self.ledger.tally(self.apart[whose as usize], references, levels);
+        let apart = |owner: Owner| {
+            let (references, instructions) = &charged.apart[owner as usize];
+            let mut tally = self.ledger.tally(self.apart[owner as usize], references, levels);
             tally.instructions = *instructions;
             cycles.spread([&mut tally], &whole);
             tally
         };
-        let (idle, ticks) = (apart(Whose::Idle), apart(Whose::Ticks));
+        let (idle, ticks) = (apart(Owner::Idle), apart(Owner::Ticks));
         let mut code = code_tables::code(&self, &names, &charged.command);
         let sum_of = |rows: &[FunctionRow]| {
             let mut sum = Tally { levels: vec![Default::default(); levels], ..Tally::default() };
@@ -68,17 +69,17 @@ impl Attribution {
             sum
         };
         let mut totals = sum_of(&code.functions);
-        let (mut other_functions, _) = code_tables::functions(&self, &names, Whose::Others, &charged.others);
+        let (mut other_functions, _) = code_tables::functions(&self, &names, Owner::Others, &charged.others);
         cycles.set(other_functions.iter_mut().map(|row| &mut row.tally));
         let others = sum_of(&other_functions);
 
         // Counts of the model that no observer received: none, unless the two disagree; then it is in the open.
         let mut known = totals.clone();
         [&others, &idle, &ticks].into_iter().for_each(|part| known += part);
-        let mut told_more = false;
-        let untold = misses_only(&difference(&whole, &known, &mut told_more));
-        totals += &untold;
-        code.add_rest(&untold);
+        let mut attributed_more = false;
+        let unattributed = misses_only(&difference(&whole, &known, &mut attributed_more));
+        totals += &unattributed;
+        code.add_rest(&unattributed);
         if let Some(note) = disagreement(&whole, &known) {
             notes.push(note);
         }
@@ -135,8 +136,8 @@ impl Attribution {
     }
 
     /// The references that an instruction made and the filter kept.
-    pub(super) fn kept(&self, whose: Whose, id: usize) -> References {
-        self.insns[whose as usize].get(id).copied().unwrap_or_default().references
+    pub(super) fn kept(&self, owner: Owner, id: usize) -> References {
+        self.insns[owner as usize].get(id).copied().unwrap_or_default().references
     }
 
     fn add_notes(&self, notes: &mut Vec<String>, charged: &Charged, side: &SideTables) {
@@ -150,8 +151,8 @@ impl Attribution {
         note(left * 100 > all, &|| {
             format!("{left} of {all} instructions are not known by place: they are in the unattributed row")
         });
-        note(self.stacks_full, &|| "more call stacks than are told apart: the rest is in the unattributed row".into());
-        note(self.sharing.full, &|| "more shared lines than are told apart: later ones are left out".into());
+        note(self.stacks_full, &|| "more call stacks than are kept apart: the rest is in the unattributed row".into());
+        note(self.sharing.full, &|| "more shared lines than are kept apart: later ones are left out".into());
         note(self.tracker.objects.full, &|| self.tracker.objects.limit_note().unwrap_or_default());
         note(self.lost_events > 0, &|| {
             format!("{} map events of the guest were lost: some objects and names are unknown", self.lost_events)
@@ -160,10 +161,11 @@ impl Attribution {
         note(side.prefetches > 0, &|| {
             format!("{} prefetch instructions were executed; what they fetch is not modelled", side.prefetches)
         });
-        note(side.lost_before_share > 0, &|| {
+        note(side.lost_before_share * 1000 > all, &|| {
             format!(
-                "{} times a line became shared after the filter had dropped repeats on it: those are counted, but in no order",
-                side.lost_before_share
+                "{} lines became shared after repeated accesses to them had been dropped: these are counted, but in no \
+                 order.",
+                grouped(side.lost_before_share)
             )
         });
     }
@@ -177,15 +179,15 @@ fn misses_only(rest: &Tally) -> Tally {
 /// Returns a sentence if model and attribution disagree on counts that both have.
 fn disagreement(whole: &Tally, known: &Tally) -> Option<String> {
     let misses = |t: &Tally| t.levels.iter().map(|l| l.misses()).sum::<u64>();
-    let (model, told) = (
+    let (model, attributed) = (
         [misses(whole), whole.bus.transactions(), whole.stall_cycles],
         [misses(known), known.bus.transactions(), known.stall_cycles],
     );
-    (model != told).then(|| {
+    (model != attributed).then(|| {
         format!(
-            "the model counted {} misses, {} bus transactions and {} stall cycles, attribution was told of {}, {} and {}: \
+            "the model counted {} misses, {} bus transactions and {} stall cycles, attribution received {}, {} and {}: \
              a fault in nearmiss, please report it",
-            model[0], model[1], model[2], told[0], told[1], told[2]
+            model[0], model[1], model[2], attributed[0], attributed[1], attributed[2]
         )
     })
 }

@@ -1,10 +1,10 @@
 //! The table by instruction: the functions with the most cycles, each with its costliest instructions.
 
 use super::Attribution;
-use super::charged::{Cycles, Part};
+use super::charged::{Charges, Cycles};
 use super::code_tables::{CodeTables, of_instruction};
 use super::names::Names;
-use crate::whose::Whose;
+use crate::owner::Owner;
 use nearmiss_record::model::{FunctionRow, InstructionRow, Tally};
 use nearmiss_record::side::INSN_KERNEL;
 use nearmiss_record::symbols::ModuleData;
@@ -18,20 +18,20 @@ const MAX_FUNCTIONS: [usize; 2] = [40, 10];
 const MAX_INSTRUCTIONS: usize = 48;
 
 /// Tally of one address, over all its translations.
-struct Place<'a> {
+struct AddressTally<'a> {
     line: Option<(&'a str, u32)>,
     tally: Tally,
 }
 
 /// Places by address; `None`: all without a known address.
-type Places<'a> = BTreeMap<Option<u64>, Place<'a>>;
+type Places<'a> = BTreeMap<Option<u64>, AddressTally<'a>>;
 
 /// Rows of the functions with the most cycles, a function's behind one another: costliest first, and last all that has
 /// no row of its own. Each function's rows add up to its row in `code`.
 pub(super) fn instructions(
     attribution: &Attribution,
     names: &Names<'_>,
-    command: &Part,
+    command: &Charges,
     code: &CodeTables,
     cycles: &Cycles,
 ) -> Vec<InstructionRow> {
@@ -50,10 +50,10 @@ pub(super) fn instructions(
         names.symbols.data.iter().map(|data| (data.module.as_str(), data)).collect();
     for id in 0..command.references.len() {
         let Some(places) = places.get_mut(&names.function(id as u32)) else { continue };
-        let Some(tally) = of_instruction(attribution, Whose::Command, command, id) else { continue };
+        let Some(tally) = of_instruction(attribution, Owner::Command, command, id) else { continue };
         let address = address(attribution, names, &files, id);
         let line = address.and_then(|_| names.line(id as u32));
-        places.entry(address).or_insert_with(|| Place { line, tally: Tally::default() }).tally += &tally;
+        places.entry(address).or_insert_with(|| AddressTally { line, tally: Tally::default() }).tally += &tally;
     }
     let rows = |(row, id)| places.remove(&id).map(|places| of_function(row, places, cycles)).unwrap_or_default();
     hot.into_iter().flat_map(rows).collect()

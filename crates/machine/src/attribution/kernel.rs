@@ -84,7 +84,7 @@ mod tests {
     use nearmiss_record::symbols::DataObject;
 
     #[test]
-    fn addresses_are_told_apart() {
+    fn addresses_belong_to_variables_pages_and_areas() {
         let object = |name: &str, vaddr, bytes| DataObject { name: name.into(), vaddr, bytes };
         let data = ModuleData {
             module: KERNEL_MODULE.into(),

@@ -63,21 +63,21 @@ impl References {
 
 /// Part of a level's tally that a record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum TallyPart {
     Load = 0,
     Store = 1,
     Fetch = 2,
 }
 
-fn part(record: Record) -> Part {
+fn part(record: Record) -> TallyPart {
     match record.kind() {
-        Some(Kind::Fetch) => Part::Fetch,
-        Some(Kind::Store | Kind::NtStore) => Part::Store,
-        _ => Part::Load,
+        Some(Kind::Fetch) => TallyPart::Fetch,
+        Some(Kind::Store | Kind::NtStore) => TallyPart::Store,
+        _ => TallyPart::Load,
     }
 }
 
-/// Sums of the misses of one row and one [`Part`].
+/// Sums of the misses of one row and one [`TallyPart`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     misses: [ByClass; MAX_LEVELS],

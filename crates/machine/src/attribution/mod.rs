@@ -2,7 +2,7 @@
 //!
 //! [`Attribution`] observes a model while it replays and keeps compact counts; [`Attribution::into_record`] names and
 //! adds up when the run is over. Work of other tasks, of the timer's interrupt handler ("ticks") and of idle CPUs is
-//! counted apart and never part of the command's: [`crate::whose`] separates them.
+//! counted apart and never part of the command's: [`crate::owner`] separates them.
 
 mod alias_tables;
 mod aliases;
@@ -25,15 +25,19 @@ mod pages;
 mod pressure;
 mod remote;
 mod repeats;
+mod reuse;
 mod sharing;
 mod sharing_tables;
+mod sites;
 mod spaces;
 mod spacing;
 mod spread;
 mod stack_tables;
 mod task_tables;
 mod tasks;
+mod touches;
 mod tracker;
+mod walks;
 
 #[cfg(test)]
 mod tests;
@@ -42,11 +46,14 @@ pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
 pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
-pub use remote::{Cause, Part, RemoteObject, RemoteReads, Site};
+pub use remote::{Cause, PageRun, RemoteObject, RemoteReads};
+pub use reuse::{HeapReuse, Reuse, ReuseWithin, ReusedObject};
+pub use sites::Site;
 pub use tracker::RecordedData;
+pub use walks::{PageWalks, Reach, WalkedObject, Walks};
 
 use crate::observer::{BusRead, Effective, Observer, Outcome};
-use crate::whose::{Class, Running, Whose};
+use crate::owner::{Class, Owner, Running};
 use aliases::Aliases;
 use callers::Callers;
 use cpu::Cpu;
@@ -58,10 +65,9 @@ use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::model::{MAX_LEVELS, PageOffsets, StallSources};
 use nearmiss_record::reference::{Control, Kind, Record, Usage};
-use objects::Objects;
 use pages::PageSet;
 use pressure::Pressure;
-use repeats::{Met, Repeats};
+use repeats::{Miss, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
 use stack_tables::Visits;
@@ -105,18 +111,18 @@ struct StackCount {
     stall_cycles: u64,
 }
 
-/// Listens to a model; see the module's text.
+/// Observes a model; see the module's text.
 pub struct Attribution {
     options: Options,
     ledger: Ledger,
-    /// Rows by [`Whose`], by instruction id; misses of the command and of others alone.
+    /// Rows by [`Owner`], by instruction id; misses of the command and of others alone.
     insns: [Vec<InsnRow>; 4],
     cpus: Vec<Cpu>,
     running: Running,
     tasks: Tasks,
     tracker: Tracker,
     log: MapLog,
-    /// Rows of idle and of ticks, by [`Whose`]; the others' are the sums of their instructions.
+    /// Rows of idle and of ticks, by [`Owner`]; the others' are the sums of their instructions.
     apart: [Row; 4],
     nodes: Vec<InsnRow>,
     code: InsnRow,
@@ -133,7 +139,7 @@ pub struct Attribution {
     user_pages: PageSet,
     /// Instructions that tasks reported, by [`Class`], then user and kernel.
     reported: [[u64; 2]; 3],
-    /// Kept references by the [`Class`] of the task that ran, then by their [`Whose`].
+    /// Kept references by the [`Class`] of the task that ran, then by their [`Owner`].
     kept_by: [[u64; 4]; 3],
     crowds: Option<Crowds>,
     aliases: Option<Aliases>,
@@ -221,10 +227,10 @@ impl Attribution {
     }
 
     fn settle(&mut self, vcpu: usize) {
-        let (cpu, whose) = (&mut self.cpus[vcpu], self.running.whose(vcpu));
+        let (cpu, owner) = (&mut self.cpus[vcpu], self.running.owner(vcpu));
         let class = self.running.class(vcpu) as usize;
-        self.kept_by[class][whose as usize] += cpu.pending.iter().map(References::all).sum::<u64>();
-        cpu.settle(&mut self.tasks, whose);
+        self.kept_by[class][owner as usize] += cpu.pending.iter().map(References::all).sum::<u64>();
+        cpu.settle(&mut self.tasks, owner);
     }
 
     fn settle_all(&mut self) {
@@ -247,20 +253,20 @@ impl Attribution {
     }
 
     /// Counts the outcome of `record`. `again`: it was counted as a reference before, only its effects are new.
-    fn met(&mut self, vcpu: usize, record: Record, outcome: &Outcome, again: bool) {
+    fn count_outcome(&mut self, vcpu: usize, record: Record, outcome: &Outcome, again: bool) {
         let cpu = &mut self.cpus[vcpu];
-        match self.running.whose(vcpu) {
-            Whose::Command => {}
-            Whose::Others => return self.met_by_others(vcpu, record, outcome),
+        match self.running.owner(vcpu) {
+            Owner::Command => {}
+            Owner::Others => return self.count_outcome_of_others(vcpu, record, outcome),
             apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
         if kernel {
             self.callers.waited(vcpu, outcome.stall_cycles);
         }
-        self.pressure.met(record, outcome);
-        let mut met =
-            Met { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
+        self.pressure.count(record, outcome);
+        let mut miss =
+            Miss { vcpu, task: cpu.task, context: cpu.context, object: None, again, record, outcome: *outcome };
         let transactions = ledger::transactions(outcome);
         if transactions > 0 {
             let bins = if kernel { &mut self.page_offsets.kernel } else { &mut self.page_offsets.user };
@@ -269,23 +275,23 @@ impl Attribution {
         }
         if record.kind() == Some(Kind::Fetch) {
             if let Some(crowds) = &mut self.crowds {
-                crowds.met(None, pid, record, outcome, &self.tracker);
+                crowds.charge(None, pid, record, outcome, &self.tracker);
             }
-            return self.count_or_add(&met);
+            return self.count_or_add(&miss);
         }
         if !kernel {
             self.user_pages.insert(record.physical_page());
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
-        met.object = Some(object);
-        self.count_or_add(&met);
+        miss.object = Some(object);
+        self.count_or_add(&miss);
         if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {
-            crowds.met(Some((object, start)), pid, record, outcome, &self.tracker);
+            crowds.charge(Some((object, start)), pid, record, outcome, &self.tracker);
         }
     }
 
-    fn met_by_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome) {
-        let insn = row(&mut self.insns[Whose::Others as usize], record);
+    fn count_outcome_of_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome) {
+        let insn = row(&mut self.insns[Owner::Others as usize], record);
         let task = &mut self.tasks.rows[self.cpus[vcpu].task as usize];
         for row in [&mut insn.misses, &mut task.misses[usize::from(record.is_kernel())]] {
             self.ledger.add(row, record, outcome);
@@ -294,22 +300,22 @@ impl Attribution {
 
     /// Counts a kept reference, whether it hit or missed.
     #[inline]
-    fn reference(&mut self, met: &Effective) {
-        let record = met.record;
-        let vcpu = index(met.cpu, self.cpus.len());
-        let whose = self.running.whose(vcpu);
+    fn reference(&mut self, reference: &Effective) {
+        let record = reference.record;
+        let vcpu = index(reference.cpu, self.cpus.len());
+        let owner = self.running.owner(vcpu);
         let cpu = &mut self.cpus[vcpu];
-        row(&mut self.insns[whose as usize], record).references.count(record);
+        row(&mut self.insns[owner as usize], record).references.count(record);
         cpu.kernel = record.is_kernel();
         cpu.pending[usize::from(cpu.kernel)].count(record);
-        if whose == Whose::Command {
+        if owner == Owner::Command {
             cpu.visit(record.insn().0);
             if !cpu.kernel {
                 self.callers.user(vcpu, cpu.context, record);
             }
         }
-        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && whose == Whose::Command) {
-            aliases.met(vcpu, cpu.pid, met, &mut self.tracker);
+        if let Some(aliases) = self.aliases.as_mut().filter(|_| !cpu.kernel && owner == Owner::Command) {
+            aliases.reference(vcpu, cpu.pid, reference, &mut self.tracker);
         }
     }
 
@@ -323,26 +329,26 @@ impl Attribution {
     }
 
     #[inline]
-    fn count_or_add(&mut self, met: &Met) {
-        if let Some((before, count)) = self.repeats.note(met) {
+    fn count_or_add(&mut self, miss: &Miss) {
+        if let Some((before, count)) = self.repeats.note(miss) {
             if let Some((before, more)) = before {
                 self.add(&before, more);
             }
-            self.add(met, count);
+            self.add(miss, count);
         }
     }
 
     /// Adds misses that were counted, but for the first of their kind, to the tables.
     fn add_repeats(&mut self) {
-        for (met, more) in self.repeats.drain() {
-            self.add(&met, more);
+        for (miss, more) in self.repeats.drain() {
+            self.add(&miss, more);
         }
     }
 
     /// Adds misses to the tables in which like ones share their rows.
-    fn add(&mut self, met: &Met, count: Count) {
-        let Met { vcpu, task, context, object, again, record, ref outcome } = *met;
-        let insn = row(&mut self.insns[Whose::Command as usize], record);
+    fn add(&mut self, miss: &Miss, count: Count) {
+        let Miss { vcpu, task, context, object, again, record, ref outcome } = *miss;
+        let insn = row(&mut self.insns[Owner::Command as usize], record);
         let misses = &mut self.tasks.rows[task as usize].misses[usize::from(record.is_kernel())];
         for row in [&mut insn.misses, &mut self.cpus[vcpu].misses, misses] {
             self.ledger.add_all(row, record, outcome, count);
@@ -357,7 +363,7 @@ impl Attribution {
             self.nodes.resize(home + 1, InsnRow::default());
         }
         self.ledger.add_all(&mut self.nodes[home].misses, record, outcome, count);
-        self.tracker.objects.met(object, &mut self.ledger, record, outcome, count);
+        self.tracker.objects.add_outcomes(object, &mut self.ledger, record, outcome, count);
         if !again {
             self.nodes[home].references.count_all(record, count.times);
             self.tracker.objects.count(object, record, count.times);
@@ -455,30 +461,30 @@ impl Observer for Attribution {
     }
 
     #[inline]
-    fn hit(&mut self, met: &Effective) {
-        self.reference(met);
-        let vcpu = index(met.cpu, self.cpus.len());
+    fn hit(&mut self, reference: &Effective) {
+        self.reference(reference);
+        let vcpu = index(reference.cpu, self.cpus.len());
         let crowds = self.crowds.as_mut();
-        let missed_if_spread = crowds.is_some_and(|crowds| crowds.hit(vcpu, met));
-        if missed_if_spread && self.running.whose(vcpu) == Whose::Command {
-            self.missed_if_spread(vcpu, met.record);
+        let missed_if_spread = crowds.is_some_and(|crowds| crowds.hit(vcpu, reference));
+        if missed_if_spread && self.running.owner(vcpu) == Owner::Command {
+            self.missed_if_spread(vcpu, reference.record);
         }
-        if self.sharing.may_watch(met.address) {
-            self.share(vcpu, met);
+        if self.sharing.may_watch(reference.address) {
+            self.share(vcpu, reference);
         }
     }
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        let vcpu = index(met.cpu, self.cpus.len());
-        self.move_line(vcpu, met, outcome);
-        self.reference(met);
-        if self.sharing.may_watch(met.address) {
-            self.share(vcpu, met);
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        let vcpu = index(reference.cpu, self.cpus.len());
+        self.move_line(vcpu, reference, outcome);
+        self.reference(reference);
+        if self.sharing.may_watch(reference.address) {
+            self.share(vcpu, reference);
         }
         if let Some(crowds) = &mut self.crowds {
-            crowds.missed(vcpu, met, outcome);
+            crowds.missed(vcpu, reference, outcome);
         }
-        self.met(vcpu, met.record, outcome, false);
+        self.count_outcome(vcpu, reference.record, outcome, false);
     }
 
     // Instructions come from the tables beside the stream: a record's count belongs to the code that ran since the last
@@ -489,12 +495,6 @@ impl Observer for Attribution {
         let line_paddr = last.address & !u64::from(self.options.line_bytes - 1);
         let outcome = Outcome { nt_full: full, nt_partial: partial, home, line_paddr, ..Outcome::default() };
         let vcpu = index(last.cpu, self.cpus.len());
-        self.met(vcpu, last.record, &outcome, true);
-    }
-}
-
-impl Objects {
-    fn limit_note(&self) -> Option<String> {
-        self.full.then(|| format!("more than {MAX_OBJECTS} objects: later ones are counted as unattributed"))
+        self.count_outcome(vcpu, last.record, &outcome, true);
     }
 }

@@ -85,14 +85,16 @@ impl<'a> Names<'a> {
         if let Some(main) = calls.iter().rposition(is_main) {
             calls.drain(..main);
         }
-        while let Some(last) = calls.last() {
-            let function = self.function(*last);
-            if !self.is_kernel_function(function) && !is_allocator(self.function_name(function), self.module(function))
-            {
-                break;
-            }
+        let is_inside = |call: &u32, inside: &dyn Fn(&str, &str) -> bool| {
+            let function = self.function(*call);
+            self.is_kernel_function(function) || inside(self.function_name(function), self.module(function))
+        };
+        while calls.last().is_some_and(|call| is_inside(call, &is_allocator)) {
             calls.pop();
         }
+        // A container of the language's library allocates for the program, unless the library allocates for itself.
+        let own = calls.iter().rposition(|call| !is_inside(call, &|name, _| is_of_library(name)));
+        calls.truncate(own.map_or(calls.len(), |own| own + 1));
         calls
     }
 
@@ -108,10 +110,18 @@ impl<'a> Names<'a> {
         functions
     }
 
+    /// Source file and line of the program's own code, where an instruction was inlined from its language's library.
+    fn own_line(&self, insn: u32) -> Option<(&'a str, u32)> {
+        let inlined = &self.symbols.inlined_at;
+        let at = inlined.binary_search_by_key(&insn, |(id, ..)| *id).ok()?;
+        let (_, file, line) = inlined[at];
+        Some((self.symbols.files.get(file as usize)?, line))
+    }
+
     /// `run_queue.c:41 new_task`, or `new_task` where no line is known.
     pub fn site(&self, call: u32) -> String {
         let name = self.function_name(self.function(call));
-        match self.line(call) {
+        match self.own_line(call).or_else(|| self.line(call)) {
             Some((file, line)) => format!("{}:{line} {name}", file.rsplit('/').next().unwrap_or(file)),
             None => name.to_owned(),
         }
@@ -179,12 +189,27 @@ fn is_allocator(name: &str, module: &str) -> bool {
         || module.starts_with(SHIM_DIRECTORY)
 }
 
+/// Whether a function belongs to the standard library of C++ or Rust.
+fn is_of_library(name: &str) -> bool {
+    const NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::"];
+    NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn allocators_are_told_from_their_callers() {
+    fn containers_are_separated_from_their_users() {
+        assert!(is_of_library("std::vector<Node, std::allocator<Node> >::_M_realloc_insert<Node>"));
+        assert!(is_of_library("<alloc::vec::Vec<T> as core::iter::FromIterator>::from_iter"));
+        assert!(
+            !is_of_library("main") && !is_of_library("stdlib::table") && !is_of_library("<app::Tree as Drop>::drop")
+        );
+    }
+
+    #[test]
+    fn allocators_are_separated_from_their_callers() {
         assert!(is_allocator("malloc", "") && is_allocator("operator new(unsigned long)", ""));
         assert!(is_allocator("pthread_create@@GLIBC_2.34", "/lib/libc.so.6"));
         assert!(is_allocator("preload.so+0x1000", "/run/nearmiss/preload.so"));

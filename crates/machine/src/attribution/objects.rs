@@ -50,10 +50,10 @@ pub(super) struct Object {
     /// Bytes of the first; with `sizes_differ`, not of all.
     pub bytes: u64,
     pub sizes_differ: bool,
-    /// All start addresses, or-ed: its lowest bit is the alignment common to all.
+    /// Bitwise or of all start addresses: the lowest bit set is the alignment common to all.
     pub addresses: u64,
     /// Largest alignment requested; 0: the allocator's own.
-    pub asked_alignment: u64,
+    pub requested_alignment: u64,
     /// A few instructions that stored to a [`Key::KernelArea`]: calls store to stacks.
     pub storers: Vec<u32>,
 }
@@ -96,7 +96,7 @@ impl Objects {
             bytes: 0,
             sizes_differ: false,
             addresses: 0,
-            asked_alignment: 0,
+            requested_alignment: 0,
             storers: Vec::new(),
         });
         id
@@ -106,6 +106,11 @@ impl Objects {
     #[inline]
     pub fn count(&mut self, id: ObjectId, record: Record, times: u64) {
         self.rows[id.0 as usize].references.count_all(record, times);
+    }
+
+    /// The note on objects beyond the limit.
+    pub fn limit_note(&self) -> Option<String> {
+        self.full.then(|| format!("more than {} objects: later ones are counted as unattributed", self.limit))
     }
 
     /// One more object of this row came to be.
@@ -122,11 +127,11 @@ impl Objects {
     /// Notes a requested alignment of an object of this row.
     pub fn aligned(&mut self, id: ObjectId, alignment: u64) {
         let row = &mut self.rows[id.0 as usize];
-        row.asked_alignment = row.asked_alignment.max(alignment);
+        row.requested_alignment = row.requested_alignment.max(alignment);
     }
 
     /// Adds the outcomes of `count` records like this one at this object.
-    pub fn met(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome, count: Count) {
+    pub fn add_outcomes(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome, count: Count) {
         let row = &mut self.rows[id.0 as usize];
         if matches!(row.key, Key::KernelArea { .. })
             && record.kind() == Some(Kind::Store)

@@ -23,7 +23,7 @@ impl Pressure {
 
     /// `record` missed, or caused traffic.
     #[inline]
-    pub fn met(&mut self, record: Record, outcome: &Outcome) {
+    pub fn count(&mut self, record: Record, outcome: &Outcome) {
         // The first level has a cache of its own for instructions, which has no map.
         let nearest = usize::from(record.kind() == Some(Kind::Fetch));
         for level in nearest..self.0.len() {

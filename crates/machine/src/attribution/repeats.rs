@@ -11,7 +11,7 @@ use nearmiss_record::reference::Record;
 
 /// Context of a miss, and its outcome.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Met {
+pub(super) struct Miss {
     pub vcpu: usize,
     /// Row of the task.
     pub task: u32,
@@ -26,7 +26,7 @@ pub(super) struct Met {
 
 type Likeness = [u64; 4];
 
-impl Met {
+impl Miss {
     /// Equal for misses that add the same to the same rows, but for the number of cycles.
     #[inline]
     fn likeness(&self) -> Likeness {
@@ -53,7 +53,7 @@ const KINDS: usize = 64;
 #[derive(Debug)]
 struct Kind {
     likeness: Likeness,
-    met: Met,
+    miss: Miss,
     more: Count,
 }
 
@@ -73,25 +73,25 @@ impl Repeats {
     /// Notes a miss. A miss like a remembered one makes nothing due. Any other returns itself and the misses of the
     /// kind that it replaces, if there are any.
     #[inline]
-    pub fn note(&mut self, met: &Met) -> Option<(Option<(Met, Count)>, Count)> {
-        let likeness = met.likeness();
+    pub fn note(&mut self, miss: &Miss) -> Option<(Option<(Miss, Count)>, Count)> {
+        let likeness = miss.likeness();
         let [a, b, c, d] = likeness;
         let at = (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-        let stall_cycles = u64::from(met.outcome.stall_cycles);
+        let stall_cycles = u64::from(miss.outcome.stall_cycles);
         let place = &mut self.kinds[at as usize % KINDS];
         if let Some(kind) = place.as_mut().filter(|kind| kind.likeness == likeness) {
             kind.more.times += 1;
             kind.more.stall_cycles += stall_cycles;
             return None;
         }
-        let before = place.replace(Kind { likeness, met: *met, more: Count::default() });
-        let due = before.filter(|kind| kind.more.times > 0).map(|kind| (kind.met, kind.more));
+        let before = place.replace(Kind { likeness, miss: *miss, more: Count::default() });
+        let due = before.filter(|kind| kind.more.times > 0).map(|kind| (kind.miss, kind.more));
         Some((due, Count { times: 1, stall_cycles }))
     }
 
     /// All that are not in the tables yet.
-    pub fn drain(&mut self) -> Vec<(Met, Count)> {
+    pub fn drain(&mut self) -> Vec<(Miss, Count)> {
         let kinds = self.kinds.iter_mut().filter_map(Option::take);
-        kinds.filter(|kind| kind.more.times > 0).map(|kind| (kind.met, kind.more)).collect()
+        kinds.filter(|kind| kind.more.times > 0).map(|kind| (kind.miss, kind.more)).collect()
     }
 }

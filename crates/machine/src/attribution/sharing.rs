@@ -9,7 +9,7 @@ use super::Attribution;
 use super::objects::ObjectId;
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
-use crate::whose::Whose;
+use crate::owner::Owner;
 use nearmiss_record::model::MissClass;
 use nearmiss_record::reference::Kind;
 use rustc_hash::FxHashMap;
@@ -98,16 +98,16 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub fn new(cpu: usize, task: u32, met: &Effective, line_bytes: u32) -> Self {
-        let line = met.address & !u64::from(line_bytes - 1);
+    pub fn new(cpu: usize, task: u32, reference: &Effective, line_bytes: u32) -> Self {
+        let line = reference.address & !u64::from(line_bytes - 1);
         Reference {
             cpu,
             task,
-            insn: met.record.insn().0,
-            reads: matches!(met.kind, Kind::Load | Kind::Atomic),
-            writes: !matches!(met.kind, Kind::Load),
+            insn: reference.record.insn().0,
+            reads: matches!(reference.kind, Kind::Load | Kind::Atomic),
+            writes: !matches!(reference.kind, Kind::Load),
             line,
-            bytes: mask_within(line, line_bytes.ilog2(), met.address, met.size),
+            bytes: mask_within(line, line_bytes.ilog2(), reference.address, reference.size),
         }
     }
 }
@@ -265,30 +265,36 @@ impl SharedLine {
 impl Attribution {
     /// A data reference of the command or the kernel to a line that may be watched.
     #[cold]
-    pub(super) fn share(&mut self, vcpu: usize, met: &Effective) {
+    pub(super) fn share(&mut self, vcpu: usize, reference: &Effective) {
         let cpu = &self.cpus[vcpu];
-        if self.running.whose(vcpu) != Whose::Command || met.kind == Kind::Fetch {
+        if self.running.owner(vcpu) != Owner::Command || reference.kind == Kind::Fetch {
             return;
         }
-        let by = Reference::new(vcpu, cpu.task, met, self.options.line_bytes);
+        let by = Reference::new(vcpu, cpu.task, reference, self.options.line_bytes);
         let Some(line) = self.sharing.referred(&by) else { return };
-        if met.vaddr < USER_END {
-            let (object, _) = self.tracker.find(cpu.pid, met.vaddr, met.record.physical_page());
-            let extent = self.tracker.extent(cpu.pid, met.vaddr);
-            line.add_piece(object, extent, met.vaddr, (met.address - by.line) as u32, self.options.line_bytes);
+        if reference.vaddr < USER_END {
+            let (object, _) = self.tracker.find(cpu.pid, reference.vaddr, reference.record.physical_page());
+            let extent = self.tracker.extent(cpu.pid, reference.vaddr);
+            line.add_piece(
+                object,
+                extent,
+                reference.vaddr,
+                (reference.address - by.line) as u32,
+                self.options.line_bytes,
+            );
         }
     }
 
     /// Notes the outcome of a reference that may have taken its line from other CPUs.
-    pub(super) fn move_line(&mut self, vcpu: usize, met: &Effective, outcome: &Outcome) {
-        if !outcome.waited_for_others() || met.kind == Kind::Fetch || self.running.whose(vcpu) != Whose::Command {
+    pub(super) fn move_line(&mut self, vcpu: usize, reference: &Effective, outcome: &Outcome) {
+        if !outcome.waited_for_others() || reference.kind == Kind::Fetch || self.running.owner(vcpu) != Owner::Command {
             return;
         }
         let (task, pid) = (self.cpus[vcpu].task, self.cpus[vcpu].pid);
-        let by = Reference::new(vcpu, task, met, self.options.line_bytes);
+        let by = Reference::new(vcpu, task, reference, self.options.line_bytes);
         if let Some(class) = outcome.sharing_class() {
-            let (object, start) = self.tracker.find(pid, met.vaddr, met.record.physical_page());
-            let offset = (met.vaddr.wrapping_sub(met.address - by.line)).saturating_sub(start);
+            let (object, start) = self.tracker.find(pid, reference.vaddr, reference.record.physical_page());
+            let offset = (reference.vaddr.wrapping_sub(reference.address - by.line)).saturating_sub(start);
             self.sharing.missed(&by, class, object, offset);
         }
         self.sharing.waited(&by, outcome.stall_cycles.into());

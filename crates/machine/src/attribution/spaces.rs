@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_mapped_near_the_top_is_the_first_stack() {
+    fn unmapped_memory_near_the_top_is_the_first_stack() {
         assert!(matches!(Space::default().find(0x7ffd_0000_0000), Found::FirstStack));
         assert!(matches!(Space::default().find(0x7f00_0000_0000), Found::Nothing));
     }

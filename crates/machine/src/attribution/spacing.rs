@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_that_skips_pieces_does_not_tell_the_skip() {
+    fn a_walk_that_skips_pieces_has_the_step_of_the_pieces() {
         // 37 pages on of 90: every second one lies 16 pages off.
         assert_eq!(spacing((0..2000u64).map(|i| i * 37 % 90 * 4096), 1.0), Some(4096));
     }
 
     #[test]
-    fn a_walk_tells_its_step() {
+    fn a_walk_has_its_step_as_spacing() {
         for (step, sets) in [(1024, 4.0), (4096, 1.0), (8192, 1.0), (12288, 1.0), (1536, 8.0), (1 << 20, 1.0)] {
             let walk = (0..100u64).flat_map(|i| (0..200u64).map(move |row| row * step + i * 8));
             assert_eq!(spacing(walk, sets), Some(step));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_tell_what_their_distances_have_in_common() {
+    fn pieces_in_any_order_have_the_common_divisor_of_their_distances() {
         let mut state = 1u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

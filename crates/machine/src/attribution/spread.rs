@@ -2,7 +2,7 @@
 //! whole lines can do. With scattered addresses it misses as often as the cache itself; with addresses at the same
 //! offset of aligned pieces it does not.
 
-use crate::model::cache::replacement::Order;
+use crate::model::cache::replacement::ReplacementState;
 use crate::model::fast::plan::{Config, PAGE_LOG2};
 use nearmiss_record::machine::Index;
 
@@ -25,12 +25,12 @@ pub(super) struct Mark {
 /// See the module's text.
 pub(super) struct Spread {
     config: Config,
-    order: Order,
+    order: ReplacementState,
     /// Number of the line by frame.
     lines: Vec<u64>,
     /// Mark of the line by frame.
     marks: Vec<Mark>,
-    /// Replacement word by set: see [`Order`].
+    /// Replacement word by set: see [`ReplacementState`].
     words: Vec<u64>,
     /// Ways in use by set; they fill in order.
     used: Vec<u32>,
@@ -43,7 +43,7 @@ impl Spread {
         if config.index == Index::Hashed && 1 << config.hashed_bits >= config.sets {
             return None;
         }
-        let order = Order::new(config.replacement, sets, ways, config.seed, instance);
+        let order = ReplacementState::new(config.replacement, sets, ways, config.seed, instance);
         Some(Spread {
             lines: vec![NONE; sets * ways],
             marks: vec![Mark::default(); sets * ways],
@@ -66,7 +66,7 @@ impl Spread {
     /// Looks the line of `address` up, in the set that it has when its page is turned by `turn` lines, and brings it in.
     /// Whether it was there, and its mark.
     #[inline]
-    pub fn meet(&mut self, address: u64, turn: u64) -> (bool, &mut Mark) {
+    pub fn access(&mut self, address: u64, turn: u64) -> (bool, &mut Mark) {
         let set = self.config.set_of(self.turned(address, turn)) as usize;
         let line = address >> self.config.line_log2;
         let (base, ways) = (set * self.config.ways, self.config.ways);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn misses(spread: &mut Spread, lines: impl Iterator<Item = u64>) -> usize {
-        lines.filter(|line| !spread.meet(*line, turn_of(*line)).0).count()
+        lines.filter(|line| !spread.access(*line, turn_of(*line)).0).count()
     }
 
     #[test]
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn a_mark_stays_with_its_line_and_goes_with_it() {
         let mut spread = first_level();
-        spread.meet(4096, 0).1.in_set = 7;
-        assert_eq!(spread.meet(4096, 0).1.in_set, 7);
+        spread.access(4096, 0).1.in_set = 7;
+        assert_eq!(spread.access(4096, 0).1.in_set, 7);
         for n in 1..9u64 {
-            spread.meet(4096 + (n << 20), 0);
+            spread.access(4096 + (n << 20), 0);
         }
-        assert_eq!(spread.meet(4096, 0).1.in_set, 0);
+        assert_eq!(spread.access(4096, 0).1.in_set, 0);
     }
 
     #[test]

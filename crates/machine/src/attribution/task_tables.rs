@@ -2,7 +2,7 @@
 
 use super::Attribution;
 use super::balance::{difference, fit, split};
-use super::charged::{Charged, Cycles, Part};
+use super::charged::{Charged, Charges, Cycles};
 use super::ledger::References;
 use super::names::UNATTRIBUTED;
 use super::tasks::add_usage;
@@ -30,7 +30,13 @@ pub(super) fn tasks_and_cpus(
 }
 
 /// Rows that sum to `totals`, most stall cycles first.
-fn fitted(rows: Vec<(TaskRow, Usage)>, part: &Part, totals: &Tally, cycles: &Cycles, of_command: bool) -> Vec<TaskRow> {
+fn fitted(
+    rows: Vec<(TaskRow, Usage)>,
+    part: &Charges,
+    totals: &Tally,
+    cycles: &Cycles,
+    of_command: bool,
+) -> Vec<TaskRow> {
     let (mut rows, mut usages): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     for kernel in [0, 1] {
         fit_usages(&mut usages, part, kernel);
@@ -85,7 +91,7 @@ fn rows(attribution: &Attribution) -> Vec<(TaskRow, Usage)> {
 
 /// Takes the ticks' work from the reports, and turns stores of atomics into loads, so that they sum to at most the
 /// instructions' counts.
-fn fit_usages(usages: &mut [Usage], part: &Part, kernel: usize) {
+fn fit_usages(usages: &mut [Usage], part: &Charges, kernel: usize) {
     type Field = fn(&mut Usage) -> &mut u64;
     let (instructions, loads, stores): (Field, Field, Field) = if kernel == 1 {
         (|u| &mut u.kernel_instructions, |u| &mut u.kernel_loads, |u| &mut u.kernel_stores)
@@ -120,7 +126,7 @@ fn add(tally: &mut Tally, instructions: u64, loads: u64, stores: u64) {
 }
 
 /// Row of the unattributed rest: mostly tasks without a last report.
-fn rest(rows: &[TaskRow], totals: &Tally, part: &Part) -> TaskRow {
+fn rest(rows: &[TaskRow], totals: &Tally, part: &Charges) -> TaskRow {
     let (mut user, mut kernel) = (Tally::default(), Tally::default());
     for row in rows {
         user += &row.user;

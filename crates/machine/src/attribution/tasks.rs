@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_did_before_it_was_the_commands_keeps_its_row() {
+    fn work_from_before_a_task_was_the_commands_keeps_its_row() {
         let mut tasks = Tasks::default();
         let a = tasks.known(0x1000, 50, 50, "a");
         assert_eq!(tasks.belongs(a, true), a, "it did nothing yet");

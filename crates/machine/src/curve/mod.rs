@@ -44,20 +44,20 @@ impl Curve {
         }
     }
 
-    fn meet(&mut self, met: &Effective) {
-        if matches!(met.kind, Kind::Load | Kind::Store | Kind::Atomic) {
-            self.reference(met.address);
+    fn count(&mut self, reference: &Effective) {
+        if matches!(reference.kind, Kind::Load | Kind::Store | Kind::Atomic) {
+            self.reference(reference.address);
         }
     }
 }
 
 impl Observer for Curve {
     fn control(&mut self, _: u32, _: &Control<'_>) {}
-    fn hit(&mut self, met: &Effective) {
-        self.meet(met);
+    fn hit(&mut self, reference: &Effective) {
+        self.count(reference);
     }
-    fn miss(&mut self, met: &Effective, _: &Outcome) {
-        self.meet(met);
+    fn miss(&mut self, reference: &Effective, _: &Outcome) {
+        self.count(reference);
     }
     fn instructions(&mut self, _: u32, _: u64) {}
 }

@@ -69,7 +69,14 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
         clock_mhz: 1000,
         cycles_per_instruction: 1.0,
         topology: Topology { packages: 1, cores_per_package: 1, threads_per_core: 1, cores_per_cluster: 0 },
-        memory: Memory { nodes: 1, page_size: Bytes(4096), placement: Placement::AsRecorded, placement_seed: 0 },
+        memory: Memory {
+            nodes: 1,
+            page_size: Bytes(4096),
+            placement: Placement::AsRecorded,
+            placement_seed: 0,
+            first_touch_cycles: None,
+            large_first_touch_cycles: None,
+        },
         caches: vec![
             cache(1, CacheKind::Data, d1),
             cache(1, CacheKind::Instruction, i1),

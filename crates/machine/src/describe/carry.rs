@@ -119,7 +119,7 @@ pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places
         notes.push("The place policy leaves out tasks that it does not name, and kernel addresses.");
     }
     if places && !is_whole(filter) && must_clear(machine) {
-        notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: what the filter dropped may not have hit where windows meet.");
+        notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: a reference that the filter dropped may not have hit at the edge of a window.");
     }
     if places && !is_whole(filter) && !filter.by_task && !is_one_line_and_cleared(filter) {
         notes.push("First-level figures are approximate under the place policy: the trace's filter of several lines went by CPU (`--carry tasks` goes by task).");

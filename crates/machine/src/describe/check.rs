@@ -106,6 +106,11 @@ fn memory(machine: &Machine) -> Result<(), Problem> {
             "equal numbers of whole cores a node, and whole packages a node or whole nodes a package",
         ));
     }
+    for (key, cycles) in
+        [("first_touch_cycles", m.first_touch_cycles), ("large_first_touch_cycles", m.large_first_touch_cycles)]
+    {
+        cycles.map_or(Ok(()), |cycles| number(&at(key), cycles, 1, 1_000_000_000))?;
+    }
     if !m.page_size.0.is_power_of_two() || m.page_size.0 < SMALLEST_PAGE || m.page_size.0 > 1 << 30 {
         return Err(Problem::new(
             at("page_size"),

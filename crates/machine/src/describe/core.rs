@@ -26,7 +26,7 @@ fn one_of_two(machine: &Machine) -> Result<(), Problem> {
     if machine.overlap == 0.0 {
         return Ok(());
     }
-    let what = format!("overlap is {} beside a [core], which tells what is hidden", machine.overlap);
+    let what = format!("overlap is {} beside a [core], which determines what is hidden", machine.overlap);
     Err(Problem::new([Key("overlap")], what, "one of the two"))
 }
 

@@ -68,6 +68,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
+    names.extend(machine.memory.first_touch_cycles.map(|_| "memory.first_touch"));
+    names.extend(machine.memory.large_first_touch_cycles.map(|_| "memory.large_first_touch"));
     names.extend(machine.store_aliasing.iter().map(|_| "store_aliasing"));
     names
 }

@@ -157,14 +157,14 @@ mod tests {
         ];
         for (from, to, message, line) in cases {
             let error = error_of(from, to);
-            let (said, shown) = error.split_once(" | ").expect("two parts");
-            assert!(said.contains(message), "{to}: {error}");
+            let (first_line, shown) = error.split_once(" | ").expect("two parts");
+            assert!(first_line.contains(message), "{to}: {error}");
             assert!(shown.contains(line), "{to}: {error}");
         }
     }
 
     #[test]
-    fn a_file_says_what_hides_a_miss() {
+    fn a_file_specifies_what_hides_a_miss() {
         let old = include_str!("../../machines/xeon-ht-2x2.toml");
         let error = parse("m.toml", &old.replacen("overlap = 0.4\n", "", 1)).expect_err("nothing hides a miss");
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn a_written_machine_reads_the_same() {
         for name in ["zen4-genoa", "xeon-ht-2x2", "pentium-pro-4way-512k"] {
             let machine = preset(name).expect("a preset").machine().expect("a good one");
             let text = render(&machine).expect("it renders");

@@ -146,7 +146,7 @@ pub fn can_replay(filter: Filter, machine: &Machine) -> Result<(), String> {
         let (low, bits) = index_range(machine);
         if filter.index_low < low || filter.index_low + filter.index_bits > low + bits {
             return Err(format!(
-                "the trace was filtered by address bits {} to {} and only bits {low} to {} tell sets of {} apart; {again}",
+                "the trace was filtered by address bits {} to {} and only bits {low} to {} separate sets of {}; {again}",
                 filter.index_low,
                 filter.index_low + filter.index_bits - 1,
                 (low + bits).saturating_sub(1),
@@ -328,26 +328,26 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_cannot_carry_is_refused_with_the_reason() {
+    fn a_machine_that_a_filter_cannot_carry_is_refused_with_the_reason() {
         let mp = filter_for(&machine("xeon-mp-4way-l3"));
         let ppro = filter_for(&machine("pentium-pro-4way-512k"));
-        let says = |f, m: &Machine, words: &str| {
+        let refuses = |f, m: &Machine, words: &str| {
             let e = can_replay(f, m).expect_err("this must be refused");
             assert!(e.contains(words), "{e}");
         };
-        says(mp, &machine("pentium-pro-4way-512k"), "lines of 64 bytes");
-        says(ppro, &machine("xeon-mp-4way-l3"), "bits 5 to 10");
-        says(mp, &machine("zen4-genoa"), "share their first level");
+        refuses(mp, &machine("pentium-pro-4way-512k"), "lines of 64 bytes");
+        refuses(ppro, &machine("xeon-mp-4way-l3"), "bits 5 to 10");
+        refuses(mp, &machine("zen4-genoa"), "share their first level");
         let one_line = Filter { index_bits: 0, ..mp };
-        says(one_line, &machine("zen4-genoa"), "not cleared");
-        says(Filter { fetches: false, ..mp }, &machine("xeon-mp-4way-l3"), "no instruction fetches");
+        refuses(one_line, &machine("zen4-genoa"), "not cleared");
+        refuses(Filter { fetches: false, ..mp }, &machine("xeon-mp-4way-l3"), "no instruction fetches");
         let mut inclusive = machine("xeon-mp-4way-l3");
         inclusive.caches[2].inclusion = Inclusion::Inclusive;
         assert_eq!(can_replay(mp, &inclusive), Ok(()));
         inclusive.caches[2].line = Bytes(128);
-        says(mp, &inclusive, "only bits 7 to 10");
+        refuses(mp, &inclusive, "only bits 7 to 10");
         inclusive.caches[2].index = Index::Hashed;
-        says(mp, &inclusive, "hash");
+        refuses(mp, &inclusive, "hash");
         // The one-line filter, cleared, with the shortest lines, carries every machine.
         let all = Filter { line_log2: 5, index_low: 5, clear_on_slice: true, fetches: true, ..Filter::default() };
         for p in crate::describe::PRESETS {

@@ -94,19 +94,20 @@ pub trait Engine: Sized {
     /// Any access. Fills `outcome`; returns the levels that it missed, a bit each, second halves included.
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8;
     /// A core's write-combining buffers drain.
-    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained));
+    fn fence(&mut self, cpu: usize, now: u64, sink: &mut dyn FnMut(Drained));
     /// Notes that `owner` wrote these bytes at `address` before other CPUs used the line.
     fn share(&mut self, address: u64, owner: usize, written: u64);
     /// Handles a control record of this CPU, which the homes of pages may depend on.
     fn control(&mut self, cpu: usize, control: &Control<'_>) {
         let _ = (cpu, control);
     }
-    /// Pages are placed in the order of these addresses, before any reference comes: by default, in that of the references.
+    /// Places pages in the order of these addresses, before any reference comes. By default pages are placed in the order
+    /// of the references.
     fn lay(&mut self, addresses: &[u64]) {
         let _ = addresses;
     }
     /// The node of a CPU.
     fn node(&self, cpu: usize) -> u8;
     /// The window closes. `sites`: the call sites by number.
-    fn finish(self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals;
+    fn finish(self, sites: &Sites, sink: &mut dyn FnMut(Drained)) -> ModelTotals;
 }

@@ -74,8 +74,9 @@ pub(crate) mod sites;
 mod stream;
 mod totals;
 
-use crate::observer::Deaf;
+use crate::observer::NullObserver;
 
+pub(crate) use self::core::Translation;
 pub use counts::Counts;
 pub use engine::{Access, Drained, Engine};
 pub use fast::Fast;
@@ -99,4 +100,4 @@ pub type Model<O> = Replay<Fast, O>;
 /// and no shared lines.
 /// A machine of several CPUs is refused, and so is a first level that is indexed by virtual bits above the page offset
 /// but tagged by physical ones. No observer can be attached: most misses are not reported to one.
-pub type Counter = Replay<Counts, Deaf>;
+pub type Counter = Replay<Counts, NullObserver>;

@@ -76,21 +76,21 @@ impl Engine for Slow {
                 cycles = cycles.max(self.send_for(&buffer, access, outcome));
             }
         }
-        let (hit, missed) = self.ask(access, &way, outcome);
+        let (hit, missed) = self.look_up(access, &way, outcome);
         cycles += self.settle(access, &way, hit, outcome);
         outcome.stall_cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
         self.last_writer = access.kind.writes().then(|| (access.address >> self.plan.unit_log2, cpu));
         missed
     }
 
-    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained)) {
+    fn fence(&mut self, cpu: usize, now: u64, sink: &mut dyn FnMut(Drained)) {
         let core = self.plan.core[cpu];
         for buffer in std::mem::take(&mut self.buffers[core]) {
             let (full, partial) = self.send(&buffer);
             for _ in 0..full + partial {
                 self.bus.transact(cpu, buffer.home, now);
             }
-            tell(Drained { last: buffer.last, full, partial, home: buffer.home });
+            sink(Drained { last: buffer.last, full, partial, home: buffer.home });
         }
     }
 
@@ -124,11 +124,11 @@ impl Engine for Slow {
         self.plan.node[cpu]
     }
 
-    fn finish(mut self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+    fn finish(mut self, sites: &Sites, sink: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for buffer in std::mem::take(&mut self.buffers[core]) {
                 let (full, partial) = self.send(&buffer);
-                tell(Drained { last: buffer.last, full, partial, home: buffer.home });
+                sink(Drained { last: buffer.last, full, partial, home: buffer.home });
             }
         }
         self.totals(sites)
@@ -179,7 +179,7 @@ impl Slow {
     }
 
     /// Looks up level by level: the step that hit, and the levels missed.
-    fn ask(&mut self, access: &Access, way: &[usize], outcome: &mut Outcome) -> (Option<usize>, u8) {
+    fn look_up(&mut self, access: &Access, way: &[usize], outcome: &mut Outcome) -> (Option<usize>, u8) {
         let mut missed = 0;
         let mut sharing: Option<MissClass> = None;
         let mut hit = None;
@@ -280,16 +280,16 @@ impl Slow {
         if write {
             let own_dirty =
                 way.iter().any(|&at| self.tables[at].is_dirty(access.address / self.tables[at].line_bytes()));
-            let must_ask = !holders.is_empty() || self.plan.protocol == Protocol::Msi && !own_dirty;
-            if hit.is_some() && owner.is_none() && self.plan.asks && must_ask {
+            let needs_invalidation = !holders.is_empty() || self.plan.protocol == Protocol::Msi && !own_dirty;
+            if hit.is_some() && owner.is_none() && self.plan.stores_need_permission && needs_invalidation {
                 outcome.invalidated = true;
                 self.nodes[usize::from(outcome.home)].invalidations += 1;
-                let mut asking =
+                let mut invalidation_cycles =
                     u64::from(if holder_elsewhere { latency.remote_cache_cycles } else { latency.core_clean_cycles });
                 if holder_outside || holders.is_empty() {
-                    asking += self.bus.transact(cpu, outcome.home, access.now);
+                    invalidation_cycles += self.bus.transact(cpu, outcome.home, access.now);
                 }
-                cycles = cycles.max(asking);
+                cycles = cycles.max(invalidation_cycles);
             }
             let written = bytes_of(access.address, access.size);
             others.iter().for_each(|&at| self.take(at, access.address, &written));

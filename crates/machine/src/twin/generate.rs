@@ -81,6 +81,8 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
                     page_size: Bytes(4096),
                     placement: [Placement::Random, Placement::AsRecorded, Placement::Sequential][placement],
                     placement_seed: 3,
+                    first_touch_cycles: None,
+                    large_first_touch_cycles: None,
                 },
                 latency: Latency {
                     level_cycles: [1, 11, 23, 47][..levels.len()].to_vec(),

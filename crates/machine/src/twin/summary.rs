@@ -15,7 +15,7 @@ impl Slow {
         if self.plan.others.iter().all(Vec::is_empty) {
             return Ok(());
         }
-        let meets = |a: usize, b: usize| self.plan.instances[a].cpus & self.plan.instances[b].cpus != 0;
+        let overlap = |a: usize, b: usize| self.plan.instances[a].cpus & self.plan.instances[b].cpus != 0;
         let mut holders: BTreeMap<u64, Vec<(usize, bool)>> = BTreeMap::new();
         for (at, table) in self.tables.iter().enumerate() {
             for resident in table.sets.iter().flatten().flatten() {
@@ -30,7 +30,7 @@ impl Slow {
                         Protocol::Moesi => dirty && other_dirty,
                         _ => dirty,
                     };
-                    if wrong && !meets(a, b) {
+                    if wrong && !overlap(a, b) {
                         return Err(format!("unit {unit:#x}: caches {a} (modified) and {b} both hold it"));
                     }
                 }

@@ -29,11 +29,11 @@ impl Observer for Log {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.0.push(Event::Control(vcpu, format!("{control:?}")));
     }
-    fn hit(&mut self, met: &Effective) {
-        self.0.push(Event::Hit(*met));
+    fn hit(&mut self, reference: &Effective) {
+        self.0.push(Event::Hit(*reference));
     }
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.0.push(Event::Miss(*met, *outcome));
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        self.0.push(Event::Miss(*reference, *outcome));
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.push(Event::Instructions(vcpu, instructions));
@@ -58,8 +58,8 @@ impl Engine for Checked {
         self.0.check().unwrap();
         missed
     }
-    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained)) {
-        self.0.fence(cpu, now, tell);
+    fn fence(&mut self, cpu: usize, now: u64, sink: &mut dyn FnMut(Drained)) {
+        self.0.fence(cpu, now, sink);
     }
     fn share(&mut self, address: u64, owner: usize, written: u64) {
         self.0.share(address, owner, written);
@@ -70,8 +70,8 @@ impl Engine for Checked {
     fn node(&self, cpu: usize) -> u8 {
         self.0.node(cpu)
     }
-    fn finish(self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
-        self.0.finish(sites, tell)
+    fn finish(self, sites: &Sites, sink: &mut dyn FnMut(Drained)) -> ModelTotals {
+        self.0.finish(sites, sink)
     }
 }
 
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn fast_and_slow_agree_on_one_cpu_whose_misses_go_straight(m in machines(), stream in streams(), only_user: bool) {
+    fn fast_and_slow_agree_on_straight_misses_of_one_cpu(m in machines(), stream in streams(), only_user: bool) {
         let mut m = Machine { coherence: Protocol::Mesi, ..m };
         m.topology = Topology { packages: 1, cores_per_package: 1, threads_per_core: 1, cores_per_cluster: 0 };
         for cache in &mut m.caches {
@@ -285,19 +285,19 @@ proptest! {
     }
 
     #[test]
-    fn where_nobody_asks_for_reasons_all_else_is_the_same(
+    fn without_reasons_all_else_is_the_same(
         m in machines(), p in policies(), stream in streams(), modelled: bool, only_user: bool, whole: bool,
     ) {
         let order = if modelled { Order::Modelled } else { Order::Recorded };
         let (stream, filter_line_log2) = if whole { (stream, 0) } else { (split(&stream), 5) };
         let o = options(&m, order, filter_line_log2, only_user);
-        let asked = run::<Fast>(&m, &p, &o, &stream).map(without_conflicts);
-        let unasked = run::<Fast>(&m, &p, &o.without_reasons(), &stream).map(|(mut totals, log)| {
+        let with_reasons = run::<Fast>(&m, &p, &o, &stream).map(without_conflicts);
+        let without_reasons = run::<Fast>(&m, &p, &o.without_reasons(), &stream).map(|(mut totals, log)| {
             assert!(totals.pollution.is_empty() && totals.sets.iter().all(|map| map.misses.iter().all(|m| *m == 0)));
             totals.sets.clear();
             (totals, log)
         });
-        prop_assert_eq!(asked, unasked);
+        prop_assert_eq!(with_reasons, without_reasons);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Place of a frame: file and offset there.
-type Place = (Arc<Path>, u64);
+type FramePlace = (Arc<Path>, u64);
 
 /// Stacks of futex waiters, by futex.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct FutexSites {
     own: AddressSpaces,
     unwinder: Unwinder,
     variables: Variables,
-    waits: HashMap<(u32, u64), HashMap<Vec<Place>, u64>>,
+    waits: HashMap<(u32, u64), HashMap<Vec<FramePlace>, u64>>,
 }
 
 impl FutexSites {
@@ -38,7 +38,7 @@ impl FutexSites {
             _ => stack_of(pid, sent.sp),
         };
         let addresses = self.unwinder.unwind(spaces, pid, [sent.ip, sent.sp, sent.bp], &stack);
-        let places: Vec<Place> = addresses
+        let places: Vec<FramePlace> = addresses
             .iter()
             .filter_map(|a| spaces.find(pid, *a))
             .map(|(path, offset)| (path.clone(), offset))

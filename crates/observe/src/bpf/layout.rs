@@ -42,8 +42,8 @@ mirror!(FutexStack, 48 + USER_STACK_BYTES, {
     address: u64, ip: u64, sp: u64, bp: u64, tgid: u32, tid: u32, bytes: u32, nth: u32, stack: [u8; USER_STACK_BYTES],
 });
 mirror!(PollStat, 432, {
-    tid: u32, kind: u32, started_ns: u64, enter_ns: u64, enter_runtime_ns: u64, asks: u64, timeout_ns: i64,
-    tgid: u32, last_cpu: u32, calls: u64, asked: u64, events: u64, with_events: u64, empty: u64, failed: u64,
+    tid: u32, kind: u32, started_ns: u64, enter_ns: u64, enter_runtime_ns: u64, requested: u64, timeout_ns: i64,
+    tgid: u32, last_cpu: u32, calls: u64, requested_total: u64, events: u64, with_events: u64, empty: u64, failed: u64,
     zero_timeout: u64, blocked_ns: u64, on_cpu_ns: u64, intervals: u64, interval_ns: u64, cpu_changes: u64,
     first_ns: u64, last_exit_ns: u64,
     log2_interval_ns: [u32; LOG2_SLOTS], log2_events: [u32; 16],
@@ -51,7 +51,7 @@ mirror!(PollStat, 432, {
 });
 mirror!(PollEvent, 80, {
     enter_ns: u64, exit_ns: u64, blocked_ns: u64, on_cpu_ns: u64, interval_ns: u64, timeout_ns: i64,
-    asked: u32, kind: u32, returned: i32, again: i32, cpu: u32, tid: u32, tgid: u32, padding: u32,
+    requested: u32, kind: u32, returned: i32, again: i32, cpu: u32, tid: u32, tgid: u32, padding: u32,
 });
 mirror!(IoKey, 32, { device: u32, operation: u32, tgid: u32, padding: u32, comm: [u8; 16] });
 mirror!(IoStat, 376, {

@@ -270,8 +270,8 @@ mod tests {
             lock(9, "thread join", &deep("d"), 7),
             lock(6, "rq.__lock", &["x"], 0),
         ]);
-        let told: Vec<_> = rows.iter().map(|l| (l.address, l.count, l.total_ns)).collect();
-        assert_eq!(told, [(8, 4, 170), (5, 4, 90), (6, 2, 60), (3, 2, 30), (2, 2, 20), (1, 2, 10), (1, 2, 10)]);
+        let summed: Vec<_> = rows.iter().map(|l| (l.address, l.count, l.total_ns)).collect();
+        assert_eq!(summed, [(8, 4, 170), (5, 4, 90), (6, 2, 60), (3, 2, 30), (2, 2, 20), (1, 2, 10), (1, 2, 10)]);
         assert_eq!((rows[1].min_ns, rows[1].max_ns, rows[1].log2_ns.clone()), (4, 45, vec![2, 2, 2, 2, 1]));
         assert_eq!((rows[0].alike, rows[1].alike, rows[2].alike), (2, 2, 0));
     }

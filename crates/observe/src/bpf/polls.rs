@@ -40,7 +40,7 @@ fn row(stat: &PollStat, sets: &Sets) -> Poll {
         name: name(&stat.comm),
         calls: stat.calls,
         open: false,
-        asked: stat.asked,
+        descriptors: stat.requested_total,
         watched: sets.of(stat),
         events: stat.events,
         again: stat.again,

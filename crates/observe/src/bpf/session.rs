@@ -270,7 +270,7 @@ impl BpfSession {
 
     /// The counters at this moment, which is now or was the end of the window.
     pub fn figures(&self, at_ns: u64) -> Figures {
-        let mut figures = Figures { spent: Spent::until(&self.loaded.ebpf, at_ns), ..Figures::default() };
+        let mut figures = Figures { spent: Spent::until(&self.loaded.ebpf, self.window, at_ns), ..Figures::default() };
         if let Some(map) = self.loaded.ebpf.map("counters")
             && let Ok(cells) = PerCpuArray::<_, u64>::try_from(map)
         {

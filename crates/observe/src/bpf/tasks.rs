@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_cut_at_both_ends() {
+    fn times_under_way_are_cut_at_both_ends() {
         let window = Window { begin_ns: 1_000, end_ns: 3_000 };
         let sleeper = TaskStat { state: state::WAITING, reason: REASON_SYSCALL + 202, since_ns: 10, ..stat() };
         let runner = TaskStat { state: state::ON_CPU, since_ns: 2_500, woken_ns: 1_500, ..stat() };

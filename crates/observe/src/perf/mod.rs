@@ -63,7 +63,7 @@ impl PerfError {
                 _ => "sysctl kernel.perf_event_paranoid=1, or run as root",
             },
             PerfError::Refused { errno: libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV, .. } => {
-                "ask the host for a virtual PMU; or model misses: nearmiss trace -- CMD"
+                "use a machine with a PMU; or model misses: nearmiss trace -- CMD"
             }
             _ => "",
         }

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descendant_that_has_ended_costs_nothing_and_no_process_at_all_is_told() {
+    fn a_descendant_that_has_ended_costs_nothing_and_no_process_at_all_is_an_error() {
         let (own, ended) = (std::process::id() as i32, 4_194_305);
         assert!(threads_of(&[own, ended]).unwrap().contains(&own));
         let error = threads_of(&[ended]).unwrap_err().to_string();

@@ -39,7 +39,7 @@ pub enum StackMode {
 const MOST_SAMPLES: usize = 4_000_000;
 
 /// A place in a file (`Some`) or in the kernel (`None`).
-type Place = (Option<Arc<Path>>, u64);
+type StackPlace = (Option<Arc<Path>>, u64);
 
 /// Events being sampled.
 pub struct PerfSession {
@@ -54,8 +54,8 @@ pub struct PerfSession {
     follows_task: bool,
     spaces: AddressSpaces,
     unwinder: Unwinder,
-    stacks: HashMap<Vec<Place>, u32>,
-    stack_list: Vec<Vec<Place>>,
+    stacks: HashMap<Vec<StackPlace>, u32>,
+    stack_list: Vec<Vec<StackPlace>>,
     threads: HashMap<i32, u32>,
     thread_list: Vec<(i32, i32, String)>,
     samples: Vec<Sample>,
@@ -141,7 +141,7 @@ impl PerfSession {
             let mut id = 0u64;
             // SAFETY: the kernel writes one word.
             if unsafe { ioctls::ID(fd, &mut id) } < 0 {
-                return Err(failed("ask for an event's id"));
+                return Err(failed("read an event's id"));
             }
             self.by_id.insert(id, opened.event as u32);
         }
@@ -324,10 +324,10 @@ impl PerfSession {
     }
 
     /// Returns the place of the sample and its callers, innermost first.
-    fn places(&mut self, sample: &SampleRecord<'_>, pid: i32) -> Vec<Place> {
+    fn places(&mut self, sample: &SampleRecord<'_>, pid: i32) -> Vec<StackPlace> {
         const USER: u64 = -512i64 as u64;
         const CONTEXTS: u64 = -4095i64 as u64;
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<StackPlace> = Vec::new();
         let mut user: Vec<u64> = Vec::new();
         let mut in_user = false;
         let mut first = true;

@@ -31,7 +31,7 @@ struct Pages {
 }
 
 #[derive(Debug)]
-struct Seen {
+struct FollowedFile {
     path: PathBuf,
     process: i32,
     name: String,
@@ -45,7 +45,7 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct CachedFiles {
     roots: Vec<i32>,
-    files: HashMap<Key, Seen>,
+    files: HashMap<Key, FollowedFile>,
     read_before: HashMap<i32, u64>,
     looked: Instant,
     has_begun: bool,
@@ -119,13 +119,13 @@ impl CachedFiles {
         }
         if let Some(before) = File::open(link).ok().and_then(|file| pages_of(&file)) {
             let name = name_of(process);
-            self.files.insert(key, Seen { path, process, name, of_target, before, at_start: !self.has_begun });
+            self.files.insert(key, FollowedFile { path, process, name, of_target, before, at_start: !self.has_begun });
         }
     }
 }
 
 /// `None` for files that are gone, and for those that held and hold little.
-fn row(key: Key, seen: &Seen, read: &HashMap<i32, u64>) -> Option<CachedFile> {
+fn row(key: Key, seen: &FollowedFile, read: &HashMap<i32, u64>) -> Option<CachedFile> {
     let file = File::open(&seen.path).ok()?;
     let about = file.metadata().ok().filter(|about| (about.dev(), about.ino()) == key)?;
     let after = pages_of(&file)?;
@@ -176,7 +176,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_file_is_followed_by_what_the_kernel_says_of_its_pages() {
+    fn a_file_is_followed_by_the_kernels_counts_of_its_pages() {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().write_all(&vec![1; 3 << 20]).unwrap();
         file.as_file().sync_all().unwrap();

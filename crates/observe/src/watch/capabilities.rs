@@ -28,29 +28,29 @@ fn row(what: &'static str, works: bool, why_not: impl Into<String>, what_to_type
 }
 
 fn clock() -> Capability {
-    const WHAT: &str = "clock profile (--clock)";
+    const NAME: &str = "clock profile (--clock)";
     let name = if has_pmu() { "cycles" } else { "cpu-clock" };
     let spec = match event(name, Role::Clock, Rate::Frequency(99)) {
         Ok(spec) => spec,
-        Err(e) => return row(WHAT, false, e.to_string(), e.to_enable()),
+        Err(e) => return row(NAME, false, e.to_string(), e.to_enable()),
     };
     let Err(machine_wide) = try_open(&spec, true, true) else {
         let why = if spec.needs_pmu() { "" } else { "by the CPU clock: there is no performance-monitoring unit" };
-        return row(WHAT, true, why, "");
+        return row(NAME, true, why, "");
     };
     match (try_open(&spec, true, false), try_open(&spec, false, false)) {
-        (Ok(()), _) => row(WHAT, true, "own processes only, kernel included", machine_wide.to_enable()),
-        (Err(e), Ok(())) => row(WHAT, true, "own processes only, without kernel code", e.to_enable()),
-        (_, Err(e)) => row(WHAT, false, e.to_string(), e.to_enable()),
+        (Ok(()), _) => row(NAME, true, "own processes only, kernel included", machine_wide.to_enable()),
+        (Err(e), Ok(())) => row(NAME, true, "own processes only, without kernel code", e.to_enable()),
+        (_, Err(e)) => row(NAME, false, e.to_string(), e.to_enable()),
     }
 }
 
 fn misses() -> Capability {
-    const WHAT: &str = "miss profile (--misses)";
+    const NAME: &str = "miss profile (--misses)";
     match pmu() {
-        Ok(()) => row(WHAT, true, "", ""),
-        Err(e @ PerfError::Refused { .. }) => row(WHAT, false, e.to_string(), e.to_enable()),
-        Err(e) => row(WHAT, false, e.to_string(), "model misses: nearmiss trace -- CMD"),
+        Ok(()) => row(NAME, true, "", ""),
+        Err(e @ PerfError::Refused { .. }) => row(NAME, false, e.to_string(), e.to_enable()),
+        Err(e) => row(NAME, false, e.to_string(), "model misses: nearmiss trace -- CMD"),
     }
 }
 

@@ -11,7 +11,7 @@ const LOCK_FLOOR: f64 = 0.05;
 /// A run that needs a CPU at least this share of the time it could need one is CPU-busy.
 const BUSY_BORDER: f64 = 0.70;
 /// Least share of the time for which delays of woken tasks are reported.
-const WORTH_SAYING: f64 = 0.10;
+const WORTH_REPORTING: f64 = 0.10;
 /// A task counts among those that could use a CPU when it has at least this share of all CPU time.
 const WORKER_SHARE: f64 = 0.02;
 
@@ -99,7 +99,7 @@ impl Run {
             if self.workers == 1 { "its one busy task".to_owned() } else { format!("its {} busy tasks", self.workers) };
         let woken = ticks.iter().map(|t| t.runnable_ns - t.preempted_ns.min(t.runnable_ns)).sum::<u64>() as f64;
         let wall = ticks.iter().map(|t| t.length_ns).sum::<u64>().max(1) as f64;
-        let delayed = if woken >= WORTH_SAYING * wall {
+        let delayed = if woken >= WORTH_REPORTING * wall {
             format!("; woken tasks waited {:.2} s for CPUs that others had", woken / 1e9)
         } else {
             String::new()
@@ -229,7 +229,11 @@ mod tests {
     fn a_share_of_nothing_is_no_contention() {
         let observed = run((0..30).map(|_| Tick { lock_wait_ns: 400_000, ..busy(0.001) }));
         let phase = &classify(&observed)[0];
-        assert_eq!((phase.class.as_str(), phase.lock_share), ("CPU-idle", 0.0), "0.4 ms in 100 ms, whatever else ran");
+        assert_eq!(
+            (phase.class.as_str(), phase.lock_share),
+            ("CPU-idle", 0.0),
+            "0.4 ms in 100 ms, beside all else that ran"
+        );
     }
 
     #[test]
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_apart() {
+    fn phases_are_separated() {
         let phases = classify(&run((0..60).map(|i| busy(if i < 25 { 0.95 } else { 0.1 }))));
         assert_eq!(phases.iter().map(|p| p.class.as_str()).collect::<Vec<_>>(), ["CPU-busy", "CPU-idle"]);
         assert_eq!(phases[0].to_ns, 25 * STEP);

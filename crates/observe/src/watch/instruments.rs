@@ -10,7 +10,7 @@ use super::timeline::{Timeline, clock_samples};
 use super::wait_costs::Measuring;
 use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};
 use crate::perf::{EventSpec, PerfError, PerfSession, Rate, Reach, Role, Symbolizer, event, has_pmu, pmu};
-use nearmiss_record::observed::{Instrument, Observed, Profile, SCHEMA, Task};
+use nearmiss_record::observed::{Instrument, MemoryUse, Observed, Profile, SCHEMA, Task};
 use nearmiss_record::words;
 use nearmiss_workload::{Suspended, Tree};
 use std::path::Path;
@@ -91,7 +91,7 @@ impl Instruments {
         Ok(now)
     }
 
-    /// The window ends now; returns when that is.
+    /// Ends the window now, and returns the time.
     pub(super) fn end(&mut self) -> Result<u64, ObserveError> {
         let now = monotonic_ns();
         if let Some(bpf) = &mut self.bpf {
@@ -175,7 +175,7 @@ impl Instruments {
             observed.polls = counted.polls;
             observed.io = counted.io;
             observed.queues = counted.queues;
-            observed.memory = counted.memory;
+            observed.memory = named_as_tasks(counted.memory, &counted.tasks);
             observed.tasks = counted.tasks;
             observed.lost = counted.lost;
             log = Log::of(bpf.take_log(), &observed.locks, started_ns);
@@ -211,6 +211,16 @@ impl Instruments {
     }
 }
 
+/// Names processes by their first tasks: a command's first page is given out while it still has its launcher's name.
+fn named_as_tasks(mut memory: Vec<MemoryUse>, tasks: &[Task]) -> Vec<MemoryUse> {
+    for row in &mut memory {
+        if let Some(task) = tasks.iter().find(|task| task.thread == row.process) {
+            row.name.clone_from(&task.name);
+        }
+    }
+    memory
+}
+
 fn cpu_of_tasks(observed: &Observed) -> u64 {
     observed.tasks.iter().map(|t: &Task| t.cpu_ns).sum()
 }
@@ -223,7 +233,7 @@ fn check_cgroup(path: &Path) -> Result<(), PerfError> {
     let found = rustix::fs::statfs(path).map_err(|e| refuse(&words::io_error(&e.into())))?;
     if found.f_type != CGROUP2 {
         return Err(refuse(
-            "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` says where that is, cat /proc/PID/cgroup where a process is in it",
+            "not a cgroup of the unified hierarchy; `grep cgroup2 /proc/mounts` prints where that is, cat /proc/PID/cgroup where a process is in it",
         ));
     }
     Ok(())
@@ -244,10 +254,10 @@ fn start_perf(
     let mut events: Vec<EventSpec> = Vec::new();
     let with_pmu = has_pmu();
     let frequency = Rate::Frequency(options.frequency_hz);
-    if options.asked.clock {
+    if options.instruments.clock {
         events.push(event(if with_pmu { "cycles" } else { "cpu-clock" }, Role::Clock, frequency)?);
     }
-    if options.asked.misses && with_pmu {
+    if options.instruments.misses && with_pmu {
         for (name, role) in [("cache-misses", Role::Misses), ("cache-references", Role::References)] {
             events.push(event(name, role, Rate::Period(options.miss_period))?);
         }
@@ -264,7 +274,7 @@ fn start_perf(
         };
         events.push(event(name, Role::Other, rate)?);
     }
-    if options.asked.misses && !with_pmu {
+    if options.instruments.misses && !with_pmu {
         let why = pmu().err();
         let to_enable = why.as_ref().map_or("", PerfError::to_enable);
         rows.push(missing("misses", &why.map_or_else(String::new, |e| e.to_string()), to_enable));
@@ -280,7 +290,7 @@ fn start_perf(
     };
     match PerfSession::open(&events, &reach, options.stacks) {
         Ok(session) => {
-            if options.asked.clock {
+            if options.instruments.clock {
                 let what = if with_pmu {
                     "sampling cycles"
                 } else {
@@ -288,7 +298,7 @@ fn start_perf(
                 };
                 rows.push(running("clock", format!("{what}, {} Hz", options.frequency_hz)));
             }
-            if options.asked.misses && with_pmu {
+            if options.instruments.misses && with_pmu {
                 rows.push(running(
                     "misses",
                     format!("sampling cache misses and references, one in {}", options.miss_period),
@@ -305,16 +315,21 @@ fn start_perf(
 }
 
 fn start_bpf(target: &Target, roots: &Roots, options: &Options, rows: &mut Vec<Instrument>) -> Option<BpfSession> {
-    let asked = options.asked;
+    let instruments = options.instruments;
     let wants = Wants {
-        locks: asked.locks,
-        polls: asked.polls,
-        io: asked.io,
-        sched: asked.sched,
+        locks: instruments.locks,
+        polls: instruments.polls,
+        io: instruments.io,
+        sched: instruments.sched,
         log: options.log,
-        acquisitions: options.acquisitions && asked.locks,
+        acquisitions: options.acquisitions && instruments.locks,
     };
-    let names = [("locks", asked.locks), ("polls", asked.polls), ("io", asked.io), ("sched", asked.sched)];
+    let names = [
+        ("locks", instruments.locks),
+        ("polls", instruments.polls),
+        ("io", instruments.io),
+        ("sched", instruments.sched),
+    ];
     if names.iter().all(|(_, wanted)| !wanted) {
         return None;
     }

@@ -157,7 +157,7 @@ fn poll_minus(now: &Poll, before: Option<&Poll>) -> Option<Poll> {
     let Some(b) = before else { return Some(now.clone()) };
     let row = Poll {
         calls: now.calls.saturating_sub(b.calls),
-        asked: now.asked.saturating_sub(b.asked),
+        descriptors: now.descriptors.saturating_sub(b.descriptors),
         events: now.events.saturating_sub(b.events),
         empty: now.empty.saturating_sub(b.empty),
         blocked_ns: now.blocked_ns.saturating_sub(b.blocked_ns),

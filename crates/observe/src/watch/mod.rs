@@ -19,7 +19,7 @@ pub use capabilities::{Capability, capabilities};
 pub use classify::classify;
 pub use live::{Live, Snapshot};
 pub use observation::observe;
-pub use options::{Asked, DEFAULT_FREQUENCY_HZ, Options, Target};
+pub use options::{DEFAULT_FREQUENCY_HZ, InstrumentSet, Options, Target};
 pub use outcome::Outcome;
 pub use tables::write_tables;
 
@@ -33,7 +33,7 @@ pub enum ObserveError {
     #[error(transparent)]
     Serving(#[from] nearmiss_workload::ServingError),
     /// None of the requested instruments works here.
-    #[error("none of the instruments asked for works here: {0}; `nearmiss doctor` says what would help")]
+    #[error("none of the requested instruments works here: {0}; `nearmiss doctor` lists what would help")]
     NothingWorks(String),
     /// An event name or target that makes no sense.
     #[error(transparent)]

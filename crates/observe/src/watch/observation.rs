@@ -19,7 +19,7 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
         Target::Command(argv) => {
             let [out, err] = options.output.clone().unwrap_or_default();
             let workload = Workload::new(argv.iter().cloned()).stdout(out).stderr(err);
-            Some(workload.group(ProcessGroup::Launcher).launch_suspended()?)
+            Some(workload.group(group(options)).launch_suspended()?)
         }
         _ => None,
     };
@@ -45,6 +45,14 @@ pub fn observe(target: &Target, options: &Options, stop: &AtomicBool) -> Result<
     Ok(outcome)
 }
 
+/// The process group of a command, of which snapshots may be taken once it has started.
+fn group(options: &Options) -> ProcessGroup {
+    match options.started {
+        Some(_) => ProcessGroup::for_snapshots(),
+        None => ProcessGroup::Launcher,
+    }
+}
+
 /// Follows a command until it ends; requests its end when time is up or the user stops it.
 fn follow_command(
     suspended: Suspended,
@@ -55,6 +63,10 @@ fn follow_command(
 ) -> Result<Finished, ObserveError> {
     let started = std::time::Instant::now();
     let mut running = suspended.resume()?;
+    if let Some(started) = &options.started {
+        // Nobody may wait for it any more.
+        let _ = started.send(running.pid());
+    }
     let forwarding = ForwardSignals::to(&running);
     loop {
         // The sampler's buffers report their filling and the end of the command; a step is at most STEP long.

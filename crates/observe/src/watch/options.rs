@@ -3,6 +3,7 @@
 use crate::perf::StackMode;
 use nearmiss_workload::{Load, Stdio};
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Target to observe.
@@ -32,7 +33,7 @@ impl Target {
 
 /// The instruments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct InstrumentSet {
     /// Samples of the time spent.
     pub clock: bool,
     /// Samples of misses.
@@ -47,16 +48,17 @@ pub struct Asked {
     pub sched: bool,
 }
 
-impl Asked {
+impl InstrumentSet {
     /// All of them.
-    pub const ALL: Asked = Asked { clock: true, misses: true, locks: true, polls: true, io: true, sched: true };
+    pub const ALL: InstrumentSet =
+        InstrumentSet { clock: true, misses: true, locks: true, polls: true, io: true, sched: true };
 }
 
 /// How to observe.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Requested instruments.
-    pub asked: Asked,
+    pub instruments: InstrumentSet,
     /// Samples a second on a busy CPU.
     pub frequency_hz: u64,
     /// Misses per sample.
@@ -75,6 +77,8 @@ pub struct Options {
     pub load: Option<Load>,
     /// Destination of a command's output and error output, if not ours.
     pub output: Option<[Stdio; 2]>,
+    /// Receives the number of a command's process as the command begins to run.
+    pub started: Option<Sender<i32>>,
 }
 
 /// Samples a second by default: a prime, so as not to fall into step with timers.
@@ -83,7 +87,7 @@ pub const DEFAULT_FREQUENCY_HZ: u64 = 499;
 impl Default for Options {
     fn default() -> Self {
         Options {
-            asked: Asked::ALL,
+            instruments: InstrumentSet::ALL,
             frequency_hz: DEFAULT_FREQUENCY_HZ,
             miss_period: 10_007,
             events: Vec::new(),
@@ -93,6 +97,7 @@ impl Default for Options {
             limit: None,
             load: None,
             output: None,
+            started: None,
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Outcome {
 pub(super) fn concluded(outcome: &mut Outcome, machine: bool) {
     if !machine && !outcome.observed.io.is_empty() {
         outcome.observed.notes.push(
-            "Block I/O is what the target asked for itself; what the kernel's flusher writes later shows with -a."
+            "Block I/O is what the target requested itself; what the kernel's flusher writes later shows with -a."
                 .to_owned(),
         );
     }

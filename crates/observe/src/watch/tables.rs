@@ -63,7 +63,7 @@ impl Log {
             blocked_ns: event.blocked_ns,
             on_cpu_ns: event.on_cpu_ns,
             call: poll_call(event.kind).to_owned(),
-            asked: event.asked,
+            asked: event.requested,
             timeout_ns: u64::try_from(event.timeout_ns).ok(),
             events: u32::try_from(event.returned).unwrap_or(0),
             again: u32::try_from(event.again).ok(),

@@ -114,7 +114,7 @@ impl From<&Poll> for PollTotals {
             thread: poll.thread.max(0).cast_unsigned(),
             name: poll.name.clone(),
             calls: poll.calls,
-            asked: poll.asked,
+            asked: poll.descriptors,
             watched: poll.watched,
             events: poll.events,
             again: poll.again,

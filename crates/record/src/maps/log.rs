@@ -31,7 +31,7 @@ struct Image {
 
 /// Place of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct InsnPlace<'a> {
     /// Path of the mapped file, or `//anon` and the like.
     pub path: &'a str,
     /// Offset in that file.
@@ -90,9 +90,9 @@ impl MapLog {
     }
 
     /// Returns the place of an instruction; `None` if nothing known is mapped there.
-    pub fn place(&self, id: u32, insn: &Insn) -> Option<Place<'_>> {
+    pub fn place(&self, id: u32, insn: &Insn) -> Option<InsnPlace<'_>> {
         let mapping = self.code_of(insn.task, id, insn.vaddr)?;
-        Some(Place {
+        Some(InsnPlace {
             path: &mapping.path,
             file_offset: mapping.file_offset.saturating_add(insn.vaddr - mapping.start),
             is_file: mapping.is_file(),
@@ -155,7 +155,7 @@ mod tests {
         log.event(41, &map(5, 0x1000, "/bin/ls"));
         assert_eq!(
             place_of(&log, 0xf00, 10, 0x1010),
-            Some(Place { path: "/bin/sh", file_offset: 0x210, is_file: true })
+            Some(InsnPlace { path: "/bin/sh", file_offset: 0x210, is_file: true })
         );
         assert_eq!(place_of(&log, 0xf00, 50, 0x1010).unwrap().path, "/bin/ls");
         assert_eq!(place_of(&log, 0xf00, 50, 0x3000), None);
@@ -163,12 +163,12 @@ mod tests {
         assert_eq!(log.files(), ["/bin/sh", "/bin/ls"]);
     }
 
-    fn place_of(log: &MapLog, task: u64, id: u32, vaddr: u64) -> Option<Place<'_>> {
+    fn place_of(log: &MapLog, task: u64, id: u32, vaddr: u64) -> Option<InsnPlace<'_>> {
         log.place(id, &Insn { vaddr, task, ..Insn::default() })
     }
 
     #[test]
-    fn what_ran_before_an_exec_is_not_in_the_new_program() {
+    fn code_that_ran_before_an_exec_is_not_in_the_new_program() {
         let mut log = MapLog::default();
         log.task(0, 0xf00, 5);
         log.event(20, &exec(5));

@@ -6,5 +6,5 @@
 mod log;
 mod perf;
 
-pub use log::{MapLog, Place};
+pub use log::{InsnPlace, MapLog};
 pub use perf::{Decoder, Event, Mapping, MapsError};

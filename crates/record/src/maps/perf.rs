@@ -70,7 +70,7 @@ impl Mapping {
 /// Bytes that are no perf ring's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "perf ring: record of type {kind} says it is {size} bytes long, which its type cannot be; the maps after it are not known"
+    "perf ring: record of type {kind} has the size {size}, which its type cannot have; the maps after it are not known"
 )]
 pub struct MapsError {
     /// `PERF_RECORD_*`.
@@ -97,10 +97,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes and passes every event completed by them to `tell`. Holds back less than 64 KiB.
+    /// Takes the next bytes and passes every event completed by them to `sink`. Holds back less than 64 KiB.
     ///
     /// Errors: a size that the record's type cannot have; the bytes held are dropped.
-    pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Event)) -> Result<(), MapsError> {
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Event)) -> Result<(), MapsError> {
         self.pending.extend_from_slice(bytes);
         let mut at = 0;
         let result = loop {
@@ -116,7 +116,7 @@ impl Decoder {
                 break Ok(());
             }
             match event(kind, misc, &rest[HEADER..usize::from(size)]) {
-                Ok(Some(event)) => tell(event),
+                Ok(Some(event)) => sink(event),
                 Ok(None) => {}
                 Err(()) => break Err(MapsError { kind, size }),
             }

@@ -125,12 +125,12 @@ mod tests {
     /// No process has this number: it is above the kernel's limit.
     const DEAD: &str = "trace.part-4194999";
 
-    fn said(error: RunError, parent: &Path) -> String {
+    fn message(error: RunError, parent: &Path) -> String {
         error.to_string().replace(&parent.display().to_string(), "RUNS")
     }
 
     #[test]
-    fn a_run_without_manifest_says_when_it_was_cut_off_and_what_is_whole() -> io::Result<()> {
+    fn a_run_without_manifest_names_when_it_was_cut_off_and_what_is_whole() -> io::Result<()> {
         let parent = tempfile::tempdir()?;
         let run = parent.path().join(RUN);
         fs::create_dir(&run)?;
@@ -140,8 +140,8 @@ mod tests {
         }
         let cut_off = "RUNS/20261123-130000-sort: this run was cut off at 2027-01-15T08:00:00Z: its manifest is missing, \
                        and only model.json and trace.nmt are whole; record it again";
-        assert_eq!(said(RunDir::open(&run).unwrap_err(), parent.path()), cut_off);
-        assert_eq!(said(RunDir::newest(parent.path()).unwrap_err(), parent.path()), cut_off);
+        assert_eq!(message(RunDir::open(&run).unwrap_err(), parent.path()), cut_off);
+        assert_eq!(message(RunDir::newest(parent.path()).unwrap_err(), parent.path()), cut_off);
         fs::remove_file(run.join(TRACE))?;
         fs::remove_file(run.join(MODEL))?;
         assert!(RunDir::open(&run).unwrap_err().to_string().contains("and nothing of it can be read; record it again"));
@@ -160,12 +160,12 @@ mod tests {
             File::create(directory.join(MANIFEST))?.set_modified(at)?;
         }
         let newest = |parent: &Path| RunDir::newest(parent).map(|run| run.path().to_owned());
-        let error = said(newest(parent.path()).unwrap_err(), parent.path());
+        let error = message(newest(parent.path()).unwrap_err(), parent.path());
         assert!(error.ends_with("its model is missing, and nothing of it can be read; record it again"), "{error}");
         File::create(older.join(TRACE))?;
         File::create(run.join(TRACE))?;
         assert_eq!(newest(parent.path()).ok(), Some(run));
-        assert!(RunDir::newest_with(parent.path(), &[observed::FILE]).is_err(), "no trace is asked for");
+        assert!(RunDir::newest_with(parent.path(), &[observed::FILE]).is_err(), "no trace is required");
         File::create(whole.join(MODEL))?;
         assert_eq!(newest(parent.path()).ok(), Some(whole));
         Ok(())
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_under_way_is_left_alone_and_said_to_be_one() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_run_under_way_is_left_alone_and_named_as_one() -> Result<(), Box<dyn std::error::Error>> {
         let parent = tempfile::tempdir()?;
         let run = RunDir::create(parent.path(), RUN)?;
         fs::write(run.file(DEAD), "written in another PID namespace")?;

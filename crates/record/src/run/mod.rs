@@ -1,10 +1,12 @@
 //! The run directory: one file an arrow of the data path, each written to a temporary name and renamed.
 
+mod coverage;
 mod cut_off;
 mod scratch;
 mod seal;
 mod whole;
 
+pub use coverage::Coverage;
 pub use scratch::Scratch;
 pub(crate) use whole::temporary;
 pub use whole::{remove_unfinished, write_whole};
@@ -101,7 +103,7 @@ pub enum RunError {
     NotObserved(PathBuf),
     /// A replay of a part would be taken for one of the run.
     #[error(
-        "{run}: its trace keeps {kept} of {of} records, and no replay of a part tells of the run; record it again with a larger --max-trace"
+        "{run}: its trace keeps {kept} of {of} records, and the replay of a part is no replay of the run; record it again with a larger --max-trace"
     )]
     PartOfATrace {
         /// The run.
@@ -183,7 +185,10 @@ impl RunDir {
     /// Removes the run, and the directories that were made for it alone. Anything that cannot be removed stays: the
     /// error that made a run worthless is the one that matters.
     pub fn discard(&self) {
-        let _ = fs::remove_dir_all(&self.path);
+        // Another thread that still writes to the run finds no more directory under its name.
+        let nameless = whole::temporary(&self.path);
+        let place = fs::rename(&self.path, &nameless).map_or(&self.path, |()| &nameless);
+        let _ = fs::remove_dir_all(place);
         // Refused while another run is in them.
         let _ = self.parents.iter().rev().try_for_each(fs::remove_dir);
     }
@@ -350,38 +355,6 @@ pub struct Manifest {
     pub covered: Option<Coverage>,
     /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
-}
-
-/// Recorded part of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coverage {
-    /// Parts that were recorded.
-    pub parts: u32,
-    /// Wall time in which it was recorded, of `reached_ns`, *measured*.
-    pub recorded_ns: u64,
-    /// Wall time from the window's opening to its end, *measured*.
-    pub reached_ns: u64,
-    /// The command was ended there, before its end.
-    pub ended: bool,
-}
-
-impl Coverage {
-    /// Returns a sentence for readers of the figures; none if all was recorded.
-    pub fn sentence(&self) -> Option<String> {
-        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
-        let (recorded, reached) = (seconds(self.recorded_ns), seconds(self.reached_ns));
-        let parts = format!("{} parts, {recorded} of the {reached} that the command ran in the guest", self.parts);
-        match (self.parts, self.ended) {
-            (..2, false) => None,
-            (_, false) => Some(format!("Recorded: {parts}; nothing between them was seen.")),
-            (..2, true) => Some(format!(
-                "Recorded: {recorded} of the command's run in the guest. It was ended there; nothing behind was seen."
-            )),
-            (_, true) => Some(format!(
-                "Recorded: {parts}. It was ended there; nothing between the parts or behind them was seen."
-            )),
-        }
-    }
 }
 
 fn is_none_left_out(records: &u64) -> bool {

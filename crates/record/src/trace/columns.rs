@@ -402,7 +402,7 @@ impl Decoder {
             headers.push(header);
             let end = records.len() + header.records as usize;
             if end > expected {
-                return Err("more records than the block says");
+                return Err("more records than the block states");
             }
             while records.len() < end {
                 let flag = flags.byte()?;
@@ -428,7 +428,7 @@ impl Decoder {
                 }
             }
         }
-        if records.len() == expected { Ok(()) } else { Err("fewer records than the block says") }
+        if records.len() == expected { Ok(()) } else { Err("fewer records than the block states") }
     }
 
     #[inline]

@@ -127,7 +127,7 @@ impl TraceReader {
             low = offset + BLOCK_HEAD_BYTES as u64;
         }
         if blocks.len() as u64 != count {
-            return Err(damaged(index, "the index is shorter than the end says"));
+            return Err(damaged(index, "the index is shorter than the end states"));
         }
         let side = decode_tables(&section(tables, index, (index - tables) * MAX_TABLES_RATIO)?)
             .map_err(|what| damaged(tables, what))?;
@@ -194,7 +194,7 @@ impl TraceReader {
         let unpacked =
             zstd::bulk::decompress_to_buffer(&self.packed, &mut self.raw).map_err(|e| damaged(&e.to_string()))?;
         if unpacked != raw {
-            return Err(damaged("it unpacks to another length than it says"));
+            return Err(damaged("it unpacks to another length than it states"));
         }
         self.decoder.decode(&self.raw, chunks, records, &mut block.headers, &mut block.records).map_err(damaged)
     }
@@ -223,7 +223,7 @@ fn decode_tables(bytes: &[u8]) -> Result<SideTables, &'static str> {
     let (insns, contexts) =
         insn_bytes.and_then(|n| body.split_at_checked(n)).ok_or("the instruction table is cut short")?;
     if contexts.len() as u64 != number(1).saturating_mul(size_of::<Context>() as u64) {
-        return Err("the context table has another length than it says");
+        return Err("the context table has another length than it states");
     }
     Ok(SideTables {
         insns: insns.chunks_exact(size_of::<Insn>()).map(bytemuck::pod_read_unaligned).collect(),

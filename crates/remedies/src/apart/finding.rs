@@ -3,7 +3,8 @@
 use super::evidence::{self, line, place, threads};
 use super::replays::{self, Replays, exactness, least_spacing};
 use super::subject::{Class, DOMINATES, Subject};
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, dearest_wait};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
 use nearmiss_record::finding::{Base, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -71,10 +72,9 @@ impl Apart {
         let Some(row) = self.heaviest(sharing) else { return String::new() };
         match sharing {
             LineSharing::False => {
-                let mut sides = one_a_group(row);
-                // Who writes takes the line from all others.
-                sides.sort_by_key(|tenant| tenant.writers.is_empty());
-                let sides: Vec<String> = sides.into_iter().take(2).map(side).collect();
+                let groups = one_a_group(row);
+                let sides: Vec<String> = two_sides(&groups)
+                    .map_or(Vec::new(), |(writes, beside)| vec![side(writes, &[]), side(beside, &writes.writers)]);
                 let line = bytes(self.line_bytes());
                 format!(
                     "{} share a line of {line}: each write takes the whole line from the other CPU.",
@@ -110,7 +110,7 @@ impl Apart {
                 (Reach::Outside, vec!["--sizes".to_owned(), format!("{least}-{most}")])
             }
             (LineSharing::False, Class::Fields | Class::Variables) => inside(
-                "they are variables or parts of one object, whose places are fixed when the program is built",
+                "they are variables or parts of one object, and their places are fixed when the program is built",
                 self.change(),
             ),
         }
@@ -183,6 +183,7 @@ impl Apart {
             overlap: case.machine().hidden_share(),
             function: None,
             approximate,
+            ..Prediction::default()
         }
     }
 
@@ -241,18 +242,31 @@ fn one_a_group(row: &SharedLineRow) -> Vec<&Tenant> {
     first
 }
 
-/// `` `counters`+0x8, which thread 105 writes at a.c:22 count, ``
-fn side(tenant: &Tenant) -> String {
-    let (what, users, sites) = match tenant.writers.as_slice() {
-        [] => ("read", &tenant.readers, &tenant.read_at),
-        _ => ("write", &tenant.writers, &tenant.written_at),
+/// A tenant that is written, which takes the line from all others, and one that another thread uses; the first two if no
+/// thread is alone with either.
+fn two_sides<'a>(groups: &[&'a Tenant]) -> Option<(&'a Tenant, &'a Tenant)> {
+    let written = groups.iter().filter(|tenant| !tenant.writers.is_empty());
+    let mut pairs = written.flat_map(|writes| groups.iter().map(move |beside| (*writes, *beside)));
+    let of_two = |(writes, beside): &(&Tenant, &Tenant)| {
+        let mut users = beside.writers.iter().chain(&beside.readers);
+        !std::ptr::eq(*writes, *beside) && users.any(|user| !writes.writers.contains(user))
     };
-    let verb = match (users.len(), what) {
-        (1, what) => format!("{what}s"),
-        (_, what) => what.to_owned(),
+    let first_two = || Some((*groups.first()?, *groups.get(1)?));
+    pairs.find(of_two).or_else(first_two)
+}
+
+/// `` `counters`+0x8 (which thread 105 writes at a.c:22 count) ``: its users but for the `others`, if it has more.
+fn side(tenant: &Tenant, others: &[u32]) -> String {
+    let without = |users: &[u32]| users.iter().copied().filter(|user| !others.contains(user)).collect::<Vec<u32>>();
+    let (writers, readers) = (without(&tenant.writers), without(&tenant.readers));
+    let (what, users, sites) = match (writers.is_empty(), readers.is_empty()) {
+        (false, _) => ("write", writers, &tenant.written_at),
+        (true, false) => ("read", readers, &tenant.read_at),
+        (true, true) => ("write", tenant.writers.clone(), &tenant.written_at),
     };
+    let verb = if users.len() == 1 { format!("{what}s") } else { what.to_owned() };
     let at = sites.first().map_or(String::new(), |site| format!(" at {site}"));
-    format!("{} (which {} {verb}{at})", place(tenant), threads(users))
+    format!("{} (which {} {verb}{at})", place(tenant), threads(&users))
 }
 
 /// `` the 8 bytes at offset 8 of `pair` ``, `` `counter` ``.
@@ -311,19 +325,19 @@ impl Suspicion for Apart {
             treatment: self.treatment(sharing),
             prediction: self.prediction(case, &replays, sharing),
             unless: self.unless(sharing),
-            apply: outside.then(|| command("apply", &options, &case.manifest.command)),
-            verify: outside.then(|| command("verify", &options, &case.manifest.command)),
+            apply: outside.then(|| command_line("apply", super::NAME, &options, &case.manifest.command)),
+            verify: outside.then(|| command_line("verify", super::NAME, &options, &case.manifest.command)),
             reach,
         })
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
         let least = least_spacing(case);
-        let given = asked.numbers();
+        let given = request.numbers();
         if let Some(small) = given.iter().find(|spacing| **spacing < least) {
             let why = format!(
-                "--spacings {small}: {} keeps {least} bytes together; ask for as many at least",
+                "--spacings {small}: {} keeps {least} bytes together; give as many at least",
                 case.machine().name
             );
             return Err(CaseError::Unfit(why));
@@ -334,13 +348,8 @@ impl Suspicion for Apart {
     }
 }
 
-/// The argument vector of a verb of nearmiss on the command.
-fn command(verb: &str, options: &[String], command: &[String]) -> Vec<String> {
-    let begin = ["nearmiss", verb, super::NAME].map(str::to_owned);
-    begin.iter().chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
-}
-
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -382,6 +391,20 @@ mod tests {
         assert_eq!(stride(&[&tenant(0, 8, 0), &tenant(8, 4, 1)]), None);
         assert_eq!(field(&fields[1]), "the 8 bytes at offset 8 of `counters`");
         assert_eq!(field(&tenant(0, 64, 0)), "`counters`");
-        assert_eq!(side(&fields[1]), "`counters`+0x8 (which thread 101 writes at a.c:30 other)");
+        assert_eq!(side(&fields[1], &[]), "`counters`+0x8 (which thread 101 writes at a.c:30 other)");
+    }
+
+    #[test]
+    fn the_sides_of_a_line_are_two_threads() {
+        // A queue: its producer writes the index that its consumer reads, and an index of its own beside it.
+        let mut index = tenant(0, 8, 0);
+        (index.readers, index.read_at) = (vec![131], vec!["queue.cc:60 take".into()]);
+        index.writers = vec![130];
+        let own = Tenant { writers: vec![130], ..tenant(8, 8, 1) };
+        let groups = [&index, &own];
+        let (writes, beside) = two_sides(&groups).unwrap();
+        assert_eq!((writes.offset, beside.offset), (8, 0));
+        assert_eq!(side(beside, &writes.writers), "`counters` (which thread 131 reads at queue.cc:60 take)");
+        assert!(two_sides(&[&own]).is_none());
     }
 }

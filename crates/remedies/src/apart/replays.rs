@@ -3,7 +3,7 @@
 use super::subject::Subject;
 use nearmiss_analysis::{CaseError, Cost, Replays as Made, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::OfWholeRun;
+use nearmiss_record::finding::SavingRange;
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::policy::{AddressPolicy, Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -62,7 +62,7 @@ impl Replays {
     }
 
     /// Ends of what the `at`-th policy saves of the whole run in the modelled order, where parts of it were recorded.
-    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+    pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let [before, after] = [0, at].map(|at| self.costs[1][at].first());
         before?.saved_of_whole_run(after?, self.computing_cycles[1])
     }

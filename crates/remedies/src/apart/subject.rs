@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_from_fields_and_variables_and_the_kernels_lines_are_left_out() {
+    fn blocks_are_distinguished_from_fields_and_variables_and_the_kernels_lines_are_left_out() {
         use ObjectKind::{Global, Heap, Slab};
         let class = |tenants| Class::of(&line(tenants));
         assert_eq!(class(vec![tenant(Heap, 1, 0, 0), tenant(Heap, 2, 16, 1)]), Some(Class::Blocks));

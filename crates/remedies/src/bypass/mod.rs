@@ -7,7 +7,8 @@ mod options;
 
 pub use options::Args;
 
-use clap::{ArgMatches, Args as _, FromArgMatches};
+use crate::command_line::args;
+use clap::{ArgMatches, Args as _};
 use copies::Site;
 use nearmiss_analysis::{
     Ability, Applied, CannotEngage, Case, CaseError, Help, Needs, Parameter, Remedy, Suspicions, Value,
@@ -26,7 +27,7 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Let chosen copies go past the CPU's caches, so that they evict nothing",
         after: "Examples:
-  nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function asks for
+  nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function calls for
   nearmiss apply bypass --copies --site program+0x1234 -- ./program       the call at this address, as diagnose prints it
   nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
   nearmiss apply bypass --copies --every-copy -- ./program                all copies of 1 MiB and more (--min 256k: of 256 KiB)
@@ -81,12 +82,8 @@ fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     Ok(files::detect(case)?.into_iter().chain(copies::detect(case)?).collect())
 }
 
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
-}
-
 fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    let args = args(given)?;
+    let args = args::<Args>(given)?;
     if args.every_copy {
         return copies::engage_every_copy(workload, args.least_bytes());
     }
@@ -96,13 +93,13 @@ fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngag
     if args.files {
         return files::engage(workload, &args.into());
     }
-    let why = "bypass: say what is to go past which cache: --copies [--site SITE]… or --files [--only GLOB]";
+    let why = "bypass: choose what is to go past which cache: --copies [--site SITE]… or --files [--only GLOB]";
     Err(CannotEngage::Parameters(why.to_owned()))
 }
 
 /// `bypass, copies of keep_record`.
 fn title(given: &ArgMatches) -> String {
-    match args(given) {
+    match args::<Args>(given) {
         Ok(args) if args.files => format!("{NAME}, {}", files::Options::from(args)),
         Ok(args) if args.every_copy => format!("{NAME}, every copy of {} and more", words::bytes(args.least_bytes())),
         Ok(args) => format!("{NAME}, {}", copies::Options::from(args)),
@@ -131,18 +128,18 @@ mod tests {
         let missing = |what| format!("error: the following required arguments were not provided:  --{what}");
         for (words, what) in [
             (&["--min", "64k"][..], "copies"),
-            (&["--site", "keep"], "copies"),
+            (&["--site", "store"], "copies"),
             (&["--every-copy"], "copies"),
             (&["--only", "*.tar"], "files"),
         ] {
             assert_eq!(titled(words), missing(what), "{words:?}");
         }
         for words in [
-            &["--copies", "--site", "keep", "--every-copy"][..],
+            &["--copies", "--site", "store", "--every-copy"][..],
             &["--copies", "--files"],
             &["--copies", "--only", "*.tar"],
             &["--files", "--min", "64k"],
-            &["--files", "--site", "keep"],
+            &["--files", "--site", "store"],
             &["--files", "--every-copy"],
         ] {
             assert!(titled(words).contains("cannot be used with"), "{words:?}: {}", titled(words));
@@ -153,14 +150,14 @@ mod tests {
     fn every_copy_begins_where_the_caches_end() {
         assert_eq!(titled(&["--copies", "--every-copy"]), "bypass, every copy of 1 MiB and more");
         assert_eq!(titled(&["--copies", "--every-copy", "--min", "256k"]), "bypass, every copy of 256 KiB and more");
-        assert_eq!(titled(&["--copies", "--site", "keep"]), "bypass, copies of keep of 4 KiB and more");
+        assert_eq!(titled(&["--copies", "--site", "store"]), "bypass, copies of store of 4 KiB and more");
         assert_eq!(titled(&["--files", "--only", "*.tar"]), "bypass, files named *.tar");
     }
 
     #[test]
     fn a_site_is_spelled_one_way() {
         assert_eq!(site_of("/usr/bin/tar+0x00A0"), Ok(Value::Name("tar+0xa0".to_owned())));
-        assert_eq!(site_of("keep@main"), Ok(Value::Name("keep@main".to_owned())));
+        assert_eq!(site_of("store@main"), Ok(Value::Name("store@main".to_owned())));
         assert!(site_of("").is_err() && site_of("tar+0x").is_err());
     }
 }

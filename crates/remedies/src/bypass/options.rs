@@ -4,7 +4,7 @@ use crate::size::parse_size;
 
 /// `nearmiss apply bypass`'s arguments, shared with the other verbs that take the remedy.
 ///
-/// What needs one of the two parts conflicts with the other: clap asks for nothing that conflicts with what is given.
+/// An option of one of the two parts conflicts with the other: clap requires nothing that conflicts with a given option.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Let copies of the named call sites go past the CPU's caches; without a site nothing changes
@@ -24,7 +24,7 @@ pub struct Args {
     /// Let the regular files that the command reads and writes leave nothing in the page cache
     #[arg(long, conflicts_with = "copies")]
     pub files: bool,
-    /// Only files whose names fit: *, ?, [ab]; ** also fits /; a pattern without / is about the last part of a name
+    /// Only files with names that fit: *, ?, [ab]; ** also fits /; a pattern without / is about the last part of a name
     #[arg(long, value_name = "GLOB", requires = "files", conflicts_with = "copies")]
     pub only: Option<String>,
 }

@@ -23,12 +23,12 @@ type Subjects = BTreeMap<(Class, String), Subject>;
 /// Everything in a run that colors may help with, and what looks like it.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
-    let asks_environment = program::asks_environment(&case.manifest);
+    let reads_environment = program::reads_environment(&case.manifest);
     let mut subjects = Subjects::new();
     for crowd in &case.crowds {
         let Some(class) = class(crowd) else { continue };
         let name = if class.of_many() { String::new() } else { crowd.name.clone() };
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment));
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, reads_environment));
         subject.crowds.push(crowd.clone());
     }
     let mut crowded: BTreeMap<usize, u64> = BTreeMap::new();
@@ -45,7 +45,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     });
     let least = LEAST_WAITS * case.model.totals.cycles as f64;
     subjects.retain(|_, subject| crowded_waits(subject) as f64 >= least);
-    let mut aliased = aliased(case, asks_environment);
+    let mut aliased = aliased(case, reads_environment);
     aliased.retain(|_, subject| aliasing::wait_cycles(case, &subject.aliased) as f64 >= least);
     // Objects with both get one color each, for either wait: the heavier reason stands for both.
     for (key, subject) in aliased {
@@ -63,7 +63,7 @@ fn crowded_waits(subject: &Subject) -> u64 {
 }
 
 /// Objects with loads that wait for stores to the same offset of another page.
-fn aliased(case: &Traced, asks_environment: bool) -> Subjects {
+fn aliased(case: &Traced, reads_environment: bool) -> Subjects {
     let all: u64 = case.aliases.iter().map(|alias| alias.loads).sum();
     let mut subjects = Subjects::new();
     for alias in case.aliases.iter().filter(|alias| alias.loads as f64 >= LEAST_SHARE * all as f64) {
@@ -72,7 +72,7 @@ fn aliased(case: &Traced, asks_environment: bool) -> Subjects {
         let classes = sides.map(alias_class);
         let Some(class) = classes.into_iter().flatten().min() else { continue };
         let name = if class.of_many() { String::new() } else { alias.stored.name.clone() };
-        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, asks_environment));
+        let subject = subjects.entry((class, name)).or_insert_with(|| Subject::new(class, reads_environment));
         let moved = sides.into_iter().zip(classes).filter(|(_, of)| *of == Some(class));
         subject.aliased_extents.extend(moved.flat_map(|(side, _)| side.extents.iter().copied()));
         subject.aliased.push(alias.clone());
@@ -85,7 +85,7 @@ fn alias_class(side: &Party) -> Option<Class> {
     Some(match side.kind {
         ObjectKind::Stack if side.extents.len() > 1 => Class::Stacks,
         ObjectKind::Stack | ObjectKind::Global => Class::Parts,
-        ObjectKind::Heap if side.asked_alignment >= 64 => Class::AlignedBlocks,
+        ObjectKind::Heap if side.requested_alignment >= 64 => Class::AlignedBlocks,
         ObjectKind::Heap if side.extents.iter().any(|(start, end)| end - start < LEAST_BLOCK_BYTES) => {
             Class::SmallBlocks
         }
@@ -103,7 +103,7 @@ fn class(crowd: &Crowd) -> Option<Class> {
         ObjectKind::Global if !pieces => Class::Variables,
         ObjectKind::Stack | ObjectKind::Global => Class::Parts,
         ObjectKind::Heap if pieces => Class::Parts,
-        ObjectKind::Heap if crowd.asked_alignment >= 64 => Class::AlignedBlocks,
+        ObjectKind::Heap if crowd.requested_alignment >= 64 => Class::AlignedBlocks,
         ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < LEAST_BLOCK_BYTES) => {
             Class::SmallBlocks
         }

@@ -12,7 +12,7 @@ use nearmiss_record::words::{bytes, counted, grouped, percent};
 use std::collections::BTreeMap;
 
 /// All of it.
-pub struct Seen {
+pub struct SubjectEvidence {
     /// Most misses first.
     pub objects: Vec<Objects>,
     /// Nearest first; none where loads wait for stores instead.
@@ -47,12 +47,12 @@ pub struct Level {
     pub helps: bool,
 }
 
-impl Seen {
+impl SubjectEvidence {
     /// Makes the evidence of a subject with known levels, the cycles that wait for it, and those that it could save at
     /// most.
     pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
         let aliased = !subject.aliased.is_empty();
-        Seen {
+        SubjectEvidence {
             objects: if aliased { aliasing::objects(subject) } else { Objects::crowded(case, subject) },
             functions: functions(subject),
             cycles_share: share(wait_cycles, case.model.totals.cycles),

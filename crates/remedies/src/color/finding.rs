@@ -3,11 +3,12 @@
 use super::aliasing;
 use super::apply::LEAST_BLOCK_BYTES;
 use super::colors::least_colors;
-use super::evidence::{self, Level, Seen};
+use super::evidence::{self, Level, SubjectEvidence};
 use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
 use super::verdict::level_verdict;
-use nearmiss_analysis::{Asked, Case, CaseError, PLACEMENTS, Suspicion, Traced, seeds};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, PLACEMENTS, RehearsalRequest, Suspicion, Traced, seeds};
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe::{self, Inexact};
 use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 /// A subject with its evidence.
 pub struct Colors {
     subject: Subject,
-    seen: Seen,
+    seen: SubjectEvidence,
     least_colors: u64,
     line_bytes: u64,
 }
@@ -54,7 +55,7 @@ impl Colors {
         let crowding = by_level.keys().map(waiting).max().unwrap_or(0);
         let waits = crowding + aliasing::wait_cycles(case, &subject.aliased);
         let most = most_saved(case, &subject);
-        let seen = Seen::new(case, &subject, levels, waits, most);
+        let seen = SubjectEvidence::new(case, &subject, levels, waits, most);
         let line_bytes = case.machine().data_caches().map(|c| c.line.0).max().unwrap_or(64);
         Colors { subject, seen, least_colors: least, line_bytes }
     }
@@ -131,14 +132,14 @@ impl Colors {
         match self.subject.class {
             Class::Stacks => (Reach::Outside, vec!["--stacks".to_owned()]),
             Class::Blocks => (Reach::Outside, vec!["--blocks".to_owned(), self.least_block().to_string()]),
-            Class::Mappings if self.subject.asks_environment => (Reach::Outside, Vec::new()),
+            Class::Mappings if self.subject.reads_environment => (Reach::Outside, Vec::new()),
             Class::Mappings => inside(
                 "mmap promises whole pages at page addresses, and the program may unmap or protect what it mapped",
                 format!("begin the data of each buffer some whole lines of {line} bytes further, or {header}"),
             ),
-            Class::Slots if self.subject.asks_environment => (Reach::Outside, Vec::new()),
+            Class::Slots if self.subject.reads_environment => (Reach::Outside, Vec::new()),
             Class::Slots => inside(
-                "they are slots of one mapping, whose layout the program computes with",
+                "they are slots of one mapping, and the program computes with its layout",
                 format!("pad each slot by a line: {} + {line} bytes apart, or {header}", self.subject.spacing_bytes()),
             ),
             Class::Variables => inside(
@@ -148,7 +149,7 @@ impl Colors {
                 ),
             ),
             Class::AlignedBlocks => inside(
-                "an alignment that was asked for is a promise, and the program may rely on it",
+                "a requested alignment is a promise, and the program may rely on it",
                 format!("keep the alignment for the piece and move the object within it: {header}"),
             ),
             Class::SmallBlocks => inside(
@@ -156,7 +157,7 @@ impl Colors {
                 format!("allocate them in one block with a spacing that is no power of two, or {header}"),
             ),
             Class::Parts => inside(
-                "they are parts of one object, whose layout the program computes with",
+                "they are parts of one object, and the program computes with its layout",
                 format!("pad each row or part by a line: {} + {line} bytes apart", self.subject.spacing_bytes()),
             ),
         }
@@ -171,7 +172,7 @@ impl Colors {
     fn treatment(&self, colors: u64, enough: bool) -> String {
         let memory = Bytes(self.subject.memory_bytes(colors, self.line_bytes));
         let equation = if self.least_colors > 1 && self.subject.aliased.is_empty() {
-            format!("; equation 2 asks for {} at least", grouped(self.least_colors))
+            format!("; equation 2 requires {} at least", grouped(self.least_colors))
         } else {
             String::new()
         };
@@ -209,6 +210,7 @@ impl Colors {
             overlap: case.machine().hidden_share(),
             function: colorings.function(case, at)?,
             approximate,
+            ..Prediction::default()
         })
     }
 
@@ -263,15 +265,15 @@ impl Suspicion for Colors {
             treatment: self.treatment(colors, half.is_none_or(|half| half >= 0.5)),
             prediction,
             unless: self.unless(case),
-            apply: outside.then(|| command("apply", &options, &case.manifest.command)),
-            verify: outside.then(|| command("verify", &options, &case.manifest.command)),
+            apply: outside.then(|| command_line("apply", super::NAME, &options, &case.manifest.command)),
+            verify: outside.then(|| command_line("verify", super::NAME, &options, &case.manifest.command)),
             reach,
         })
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        let given = asked.numbers();
+        let given = request.numbers();
         let colors = if given.is_empty() { usual_colors() } else { given };
         let placements = seeds(case.machine(), PLACEMENTS);
         let colorings =
@@ -280,16 +282,10 @@ impl Suspicion for Colors {
     }
 }
 
-/// Cycles that moving the objects could save at the very most: what waits for conflict misses, whosever they are, since
+/// Cycles that moving the objects could save at the very most: what waits for conflict misses, of any object, since
 /// others are pushed out too; what waits for other misses of the objects, which may find room in other sets, and lie next
 /// to other lines; and what waits for stores to the same offset of another page.
 fn most_saved(case: &Traced, subject: &Subject) -> u64 {
     let others: u64 = subject.by_name().iter().map(|crowd| crowd.other_waits).sum();
     case.conflict_waits + others + aliasing::wait_cycles(case, &case.aliases)
-}
-
-/// The argument vector of a verb of nearmiss on the command.
-fn command(verb: &str, options: &[String], command: &[String]) -> Vec<String> {
-    let begin = ["nearmiss", verb, super::NAME].map(str::to_owned);
-    begin.iter().chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
 }

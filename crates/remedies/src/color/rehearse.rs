@@ -2,11 +2,11 @@
 
 use super::subject::Subject;
 use nearmiss_analysis::{
-    AGREED_BY_THREE, AGREED_BY_TWO, CaseError, Cost, PLACEMENTS, Part, Replays, Traced, seeds, spread,
+    AGREED_BY_THREE, AGREED_BY_TWO, CaseError, Cost, PLACEMENTS, Replays, TracePart, Traced, seeds, spread,
     translation_misses, waits,
 };
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{FunctionGain, LEAST_GAIN, OfWholeRun};
+use nearmiss_record::finding::{FunctionGain, LEAST_GAIN, SavingRange};
 use nearmiss_record::policy::Policy;
 use nearmiss_record::rehearsal::Rehearsal;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ enum On<'a> {
     /// The whole trace, under these placements.
     Whole(&'a [u64]),
     /// A part of it, under one.
-    Part(Part, u64),
+    Part(TracePart, u64),
 }
 
 /// Costs by number of colors, each under every placement.
@@ -254,7 +254,7 @@ impl Colorings {
     }
 
     /// Ends of what the `at`-th number of colors saves of the whole run, where parts of it were recorded.
-    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+    pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let [before, after] = [0, at].map(|at| self.costs[at].first());
         before?.saved_of_whole_run(after?, self.computing_cycles)
     }

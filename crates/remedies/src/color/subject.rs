@@ -54,18 +54,18 @@ pub struct Subject {
     /// Extents of those objects that can be colored: first address, and the address behind the last.
     pub aliased_extents: Vec<(u64, u64)>,
     /// The program colors them itself when the environment requests it: it was built with `nearmiss-color.h`.
-    pub asks_environment: bool,
+    pub reads_environment: bool,
 }
 
 impl Subject {
-    /// Makes a subject of no objects yet. `asks_environment`: whether the program reads the environment.
-    pub fn new(class: Class, asks_environment: bool) -> Self {
+    /// Makes a subject of no objects yet. `reads_environment`: whether the program reads the environment.
+    pub fn new(class: Class, reads_environment: bool) -> Self {
         Subject {
             class,
             crowds: Vec::new(),
             aliased: Vec::new(),
             aliased_extents: Vec::new(),
-            asks_environment: asks_environment && matches!(class, Class::Mappings | Class::Slots),
+            reads_environment: reads_environment && matches!(class, Class::Mappings | Class::Slots),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::finding::Local;
 use super::plan::Treatment;
-use super::seen::Seen;
+use super::remote_accesses::RemoteAccesses;
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, replay};
 use nearmiss_machine::attribution::Cause;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if case.machine().memory.nodes < 2 || replay::header(&case.run)?.node_bytes.len() < 2 {
         return Ok(Vec::new());
     }
-    let seen = Arc::new(Seen::of(case)?);
+    let seen = Arc::new(RemoteAccesses::of(case)?);
     let of = |cause: Cause| seen.objects.iter().filter(move |object| object.cause == cause);
     let homes = of(Cause::FirstTouch).chain(of(Cause::Elsewhere)).map(|object| Treatment::Home(object.clone()));
     let shared = of(Cause::Read).map(|object| Treatment::Interleave(object.clone()));

@@ -1,6 +1,6 @@
 //! Evidence of remote reads: shares by thread, and the objects with their reasons.
 
-use super::seen::Seen;
+use super::remote_accesses::RemoteAccesses;
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine};
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 64;
 const FEW_READS: u64 = 256;
 
 /// All of it; `most_gain` is the share of the command's cycles that wait for what the finding is about.
-pub fn evidence(seen: &Seen, about: Cause, most_gain: f64) -> Evidence {
+pub fn evidence(seen: &RemoteAccesses, about: Cause, most_gain: f64) -> Evidence {
     let mut lines = vec![line("Reads", threads_text(seen))];
     let objects: Vec<&RemoteObject> = seen.objects.iter().filter(|object| object.cause == about).collect();
     for (at, object) in objects.iter().take(MOST_NAMED).enumerate() {
@@ -55,7 +55,7 @@ pub fn reason(cause: Cause) -> &'static str {
     }
 }
 
-fn threads_text(seen: &Seen) -> String {
+fn threads_text(seen: &RemoteAccesses) -> String {
     let busy = seen.threads.iter().filter(|(_, reads, _)| *reads >= FEW_READS);
     let mut shares: Vec<(u32, f64)> =
         busy.map(|(tid, reads, remote)| (*tid, *remote as f64 / (*reads).max(1) as f64)).collect();
@@ -77,18 +77,18 @@ fn object_text(object: &RemoteObject) -> String {
 }
 
 /// Describes the waits for another node's memory for other reasons.
-fn others_text(seen: &Seen, about: Cause) -> Option<String> {
+fn others_text(seen: &RemoteAccesses, about: Cause) -> Option<String> {
     let all: u64 = seen.objects.iter().map(|object| object.waits).sum();
     let others = Cause::ALL.into_iter().filter(|cause| *cause != about);
     let shares = others.map(|cause| (cause, seen.waits(cause) as f64 / all.max(1) as f64));
-    let told: Vec<String> = shares
+    let listed: Vec<String> = shares
         .filter(|(_, share)| *share >= 0.01)
         .map(|(cause, share)| format!("{} where {}", percent(share), reason(cause)))
         .collect();
-    (!told.is_empty()).then(|| format!("Of all waits for another node's memory: {}.", told.join("; ")))
+    (!listed.is_empty()).then(|| format!("Shares of all waits for another node's memory: {}.", listed.join("; ")))
 }
 
-fn objects_table(seen: &Seen) -> Table {
+fn objects_table(seen: &RemoteAccesses) -> Table {
     let row = |object: &RemoteObject| {
         vec![
             Cell::text(&object.name),
@@ -104,7 +104,7 @@ fn objects_table(seen: &Seen) -> Table {
     table("remote reads by object", &columns, seen.objects.iter().take(MOST_ROWS).map(row).collect())
 }
 
-fn threads_table(seen: &Seen) -> Table {
+fn threads_table(seen: &RemoteAccesses) -> Table {
     let row = |(tid, reads, remote): &(u32, u64, u64)| {
         let share = *remote as f64 / (*reads).max(1) as f64;
         vec![Cell::text(tid.to_string()), Cell::Count(*remote), Cell::Count(*reads), Cell::Share(share)]

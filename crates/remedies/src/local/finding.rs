@@ -3,9 +3,10 @@
 use super::apply::Bind;
 use super::evidence::{self, reason};
 use super::plan::Treatment;
+use super::remote_accesses::RemoteAccesses;
 use super::replays::{Change, Replays};
-use super::seen::Seen;
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, Value};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::approximate_policy;
 use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
@@ -16,12 +17,12 @@ use std::sync::Arc;
 /// Remote reads of one cause.
 pub struct Local {
     treatment: Treatment,
-    seen: Arc<Seen>,
+    seen: Arc<RemoteAccesses>,
 }
 
 impl Local {
     /// Makes the suspicion for a treatment, from what was seen of a run.
-    pub fn new(treatment: Treatment, seen: Arc<Seen>) -> Self {
+    pub fn new(treatment: Treatment, seen: Arc<RemoteAccesses>) -> Self {
         Local { treatment, seen }
     }
 
@@ -111,7 +112,7 @@ impl Local {
                 "read the file first on the node that uses it, or keep a copy a node",
             ),
             _ => inside(
-                "no call asks for this memory, so that nothing can choose its node from outside",
+                "no call allocates this memory, so that nothing can choose its node from outside",
                 "let the thread that uses it touch it first",
             ),
         }
@@ -221,10 +222,10 @@ impl Suspicion for Local {
             reach: self.reach(options.as_ref()),
             prediction,
             unless: self.unless(),
-            apply: options.as_ref().map(|options| command("apply", &[], options, &case.manifest.command)),
+            apply: options.as_ref().map(|options| command_line("apply", super::NAME, options, &case.manifest.command)),
             verify: options.map(|options| {
                 let guests = ["--in-guests".to_owned(), case.machine().name.clone()];
-                command("verify", &guests, &options, &case.manifest.command)
+                command_line("verify", super::NAME, &[&guests[..], &options[..]].concat(), &case.manifest.command)
             }),
         })
     }
@@ -240,9 +241,9 @@ impl Suspicion for Local {
         }))
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        let named = asked.values.iter().filter_map(|value| match value {
+        let named = request.values.iter().filter_map(|value| match value {
             Value::Name(name) => Change::named(name),
             Value::Number(_) => None,
         });
@@ -251,10 +252,4 @@ impl Suspicion for Local {
         let replays = Replays::new(case, &self.treatment, &self.seen, changes)?;
         Ok(replays.table(case, format!("{}: {}", self.name(), reason(self.treatment.cause()))))
     }
-}
-
-/// The argument vector of a verb of nearmiss on the command.
-fn command(verb: &str, before: &[String], options: &[String], command: &[String]) -> Vec<String> {
-    let begin = ["nearmiss", verb, super::NAME].map(str::to_owned);
-    begin.iter().chain(before).chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
 }

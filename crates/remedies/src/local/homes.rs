@@ -1,7 +1,7 @@
 //! Pages on other nodes: the policies of their replays, and what a replay lacks of them.
 
 use super::plan::{self, Treatment};
-use super::seen::Seen;
+use super::remote_accesses::RemoteAccesses;
 use nearmiss_analysis::Traced;
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_record::machine::Machine;
@@ -47,7 +47,7 @@ impl Homes {
     }
 
     /// The policy, for the objects that a treatment is about.
-    pub fn policy(self, treatment: &Treatment, seen: &Seen) -> Policy {
+    pub fn policy(self, treatment: &Treatment, seen: &RemoteAccesses) -> Policy {
         let rules: Vec<HomeRule> = match self {
             Homes::Pools => vec![HomeRule { pages: None, task: None, home: Home::Pool }],
             Homes::FirstTouch => objects(treatment, seen).flat_map(|o| plan::rules(o, Home::FirstTouch)).collect(),
@@ -60,7 +60,7 @@ impl Homes {
     /// Returns how much longer it takes to clear the pages of a treatment. Those that another task touched first were
     /// on its node, and move away from it. Nothing where the kernel is not modelled, or wherever the first toucher
     /// decides.
-    pub(super) fn clearing(self, case: &Traced, treatment: &Treatment, seen: &Seen) -> u64 {
+    pub(super) fn clearing(self, case: &Traced, treatment: &Treatment, seen: &RemoteAccesses) -> u64 {
         let is_away = self == Homes::Used && treatment.cause() == Cause::FirstTouch;
         if !is_away || case.model.only_user {
             return 0;
@@ -78,7 +78,7 @@ fn clearing_cycles(machine: &Machine, bytes: u64) -> u64 {
     (bytes.div_ceil(line) as f64 * f64::from(longer) * (1.0 - machine.overlap)) as u64
 }
 
-fn objects<'a>(treatment: &'a Treatment, seen: &'a Seen) -> Box<dyn Iterator<Item = &'a RemoteObject> + 'a> {
+fn objects<'a>(treatment: &'a Treatment, seen: &'a RemoteAccesses) -> Box<dyn Iterator<Item = &'a RemoteObject> + 'a> {
     match treatment {
         Treatment::Home(object) | Treatment::Interleave(object) => Box::new(std::iter::once(object)),
         other => {

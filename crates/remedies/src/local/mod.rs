@@ -7,8 +7,8 @@ mod finding;
 mod homes;
 mod places;
 mod plan;
+mod remote_accesses;
 mod replays;
-mod seen;
 
 use clap::Args as _;
 use nearmiss_analysis::Needs;
@@ -26,11 +26,11 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply local --bind round-robin -- ./server            each new task on the next node
   nearmiss apply local --bind 0,2,1,3 -- ./server                each new task on the next CPU of the plan
   nearmiss apply local --home all=interleave -- ./server         all memory page by page; static and Go programs too
-  nearmiss apply local --home 'server+0x1a2b=1' -- ./server      what this call asks for (diagnose names it)
+  nearmiss apply local --home 'server+0x1a2b=1' -- ./server      what this call allocates (diagnose names it)
   nearmiss apply local --home 'server+0x1a2b:0-1M=1' -- ./server its first MiB
   nearmiss apply local --pools -- ./server                       heap blocks from pools by thread (tcmalloc)
 
-A plan and a home of `all` are inherited by whatever the command starts, whichever way it was built. Homes of single
+A plan and a home of `all` are inherited by all that the command starts, whichever way it was built. Homes of single
 calls, and pools, need a library in the program: a static or a Go program has none, and nearmiss refuses it.
 Nothing persists: the next run without it is as before.",
     },

@@ -2,7 +2,7 @@
 
 use super::apply::Bind;
 use super::plan;
-use super::seen::Seen;
+use super::remote_accesses::RemoteAccesses;
 use nearmiss_analysis::{CaseError, Traced};
 use nearmiss_machine::attribution::Cause;
 use nearmiss_machine::describe::node_of;
@@ -22,7 +22,7 @@ pub fn as_recorded(case: &Traced) -> Policy {
 /// Returns the policy that puts each task on the next CPU of a plan, in the order in which the tasks began. The first
 /// touches of a task are then on the node of its CPU, but for what the kernel put elsewhere, and for what of files was
 /// in memory before the task came.
-pub fn policy(case: &Traced, seen: &Seen, bind: &Bind) -> Result<Policy, CaseError> {
+pub fn policy(case: &Traced, seen: &RemoteAccesses, bind: &Bind) -> Result<Policy, CaseError> {
     let cpus = cpus(case.machine(), bind)?;
     let tasks = tasks(case).into_iter().zip(cpus.iter().cycle());
     let tasks = tasks.map(|(pid, cpu)| Bound { pid, cpu: Some(*cpu) }).collect();

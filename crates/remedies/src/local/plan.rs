@@ -1,7 +1,7 @@
 //! From a cause to what is to be done about it, as options of `apply` and as homes of a replay.
 
 use super::apply::Bind;
-use nearmiss_machine::attribution::{Cause, Part, RemoteObject, Site};
+use nearmiss_machine::attribution::{Cause, PageRun, RemoteObject};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::policy::{Home, HomeRule};
 
@@ -41,7 +41,7 @@ impl Treatment {
     pub fn options(&self, best: &Bind) -> Option<Vec<String>> {
         match self {
             Treatment::Home(object) => homes(object),
-            Treatment::Interleave(object) => Some(home(&mapping(object.site.as_ref()?), "interleave")),
+            Treatment::Interleave(object) => Some(home(&object.site.as_ref()?.to_string(), "interleave")),
             Treatment::Bind => Some(vec!["--bind".to_owned(), best.to_string()]),
             Treatment::Pools => Some(vec!["--pools".to_owned()]),
             Treatment::NoneForWritten | Treatment::NoneForFiles => None,
@@ -53,11 +53,11 @@ impl Treatment {
 fn homes(object: &RemoteObject) -> Option<Vec<String>> {
     // Every thread's stack comes from one call, so the call does not identify the thread.
     let site = object.site.as_ref().filter(|_| object.kind != ObjectKind::Stack)?;
-    let mapping = mapping(site);
+    let mapping = site.to_string();
     if object.parts.len() > MOST_PARTS {
         return Some(home(&mapping, "interleave"));
     }
-    let option = |part: &Part| {
+    let option = |part: &PageRun| {
         let nth = if part.nth == 0 { String::new() } else { format!("#{}", part.nth) };
         home(&format!("{mapping}{nth}:{}-{}", part.bytes.0, part.bytes.1), &part.node.to_string())
     };
@@ -68,18 +68,13 @@ fn home(mapping: &str, node: &str) -> Vec<String> {
     vec!["--home".to_owned(), format!("{mapping}={node}")]
 }
 
-/// `program+0x11d9`.
-pub fn mapping(site: &Site) -> String {
-    let name = site.module.rsplit('/').next().unwrap_or(&site.module);
-    format!("{name}+{:#x}", site.address)
-}
-
 /// The pages of an object on the nodes that read them most.
 pub fn rules_used(object: &RemoteObject) -> Vec<HomeRule> {
     if object.parts.len() > MOST_PARTS {
         return rules(object, Home::Interleave);
     }
-    let rule = |part: &Part| HomeRule { pages: Some(part.addresses), task: None, home: Home::Node(part.node.into()) };
+    let rule =
+        |part: &PageRun| HomeRule { pages: Some(part.addresses), task: None, home: Home::Node(part.node.into()) };
     object.parts.iter().map(rule).collect()
 }
 
@@ -98,8 +93,9 @@ pub fn rules(object: &RemoteObject, home: Home) -> Vec<HomeRule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearmiss_machine::attribution::Site;
 
-    fn object(parts: Vec<Part>) -> RemoteObject {
+    fn object(parts: Vec<PageRun>) -> RemoteObject {
         RemoteObject {
             kind: ObjectKind::Heap,
             name: "p.c:7 main".into(),
@@ -114,9 +110,9 @@ mod tests {
         }
     }
 
-    fn part(nth: u64, page: u64, node: u8) -> Part {
+    fn part(nth: u64, page: u64, node: u8) -> PageRun {
         let bytes = (page * 4096, (page + 1) * 4096);
-        Part { nth, bytes, addresses: (0x7000_0000 + bytes.0, 0x7000_0000 + bytes.1), node }
+        PageRun { nth, bytes, addresses: (0x7000_0000 + bytes.0, 0x7000_0000 + bytes.1), node }
     }
 
     #[test]
@@ -131,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_call_is_not_done_from_outside_and_many_parts_are_interleaved() {
+    fn an_object_without_a_call_is_not_moved_from_outside_and_many_parts_are_interleaved() {
         let many = object((0..40).map(|page| part(0, page, (page % 2) as u8)).collect());
         let none = &Bind::RoundRobin;
         assert_eq!(Treatment::Home(many.clone()).options(none), Some(home("p+0x11d9", "interleave")));

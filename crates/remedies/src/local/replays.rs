@@ -4,10 +4,10 @@ use super::apply::Bind;
 use super::homes::Homes;
 use super::places;
 use super::plan::Treatment;
-use super::seen::Seen;
+use super::remote_accesses::RemoteAccesses;
 use nearmiss_analysis::{CaseError, Cost, PLACEMENTS, Replays as Made, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::OfWholeRun;
+use nearmiss_record::finding::SavingRange;
 use nearmiss_record::model::BusTally;
 use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    fn clearing(&self, case: &Traced, treatment: &Treatment, seen: &Seen) -> u64 {
+    fn clearing(&self, case: &Traced, treatment: &Treatment, seen: &RemoteAccesses) -> u64 {
         match self {
             Change::Homes(homes) => homes.clearing(case, treatment, seen),
             Change::Places(_) => 0,
@@ -71,7 +71,12 @@ pub struct Replays {
 
 impl Replays {
     /// Replays the run as it was, and with each of these changes.
-    pub fn new(case: &Traced, treatment: &Treatment, seen: &Seen, changes: Vec<Change>) -> Result<Self, CaseError> {
+    pub fn new(
+        case: &Traced,
+        treatment: &Treatment,
+        seen: &RemoteAccesses,
+        changes: Vec<Change>,
+    ) -> Result<Self, CaseError> {
         let placements = seeds(case.machine(), PLACEMENTS);
         let homes = |change: &Change| match change {
             Change::Homes(homes) => Some(homes.policy(treatment, seen)),
@@ -124,7 +129,7 @@ impl Replays {
     }
 
     /// Ends of what the change of this number saves of the whole run, where parts of it were recorded.
-    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+    pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let [before, after] = [0, at].map(|at| self.costs[at].first());
         before?.saved_of_whole_run(after?, self.computing_cycles)
     }
@@ -175,7 +180,7 @@ impl Replays {
 /// addresses alone: their cost is set into the costs of the run as it was, where the rest stays.
 fn placed(
     case: &Traced,
-    seen: &Seen,
+    seen: &RemoteAccesses,
     changes: &[Change],
     placements: &[u64],
     as_it_was: &[Vec<Cost>],

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_batch_takes_is_told_from_what_its_events_take() {
+    fn the_time_of_a_batch_is_separated_from_that_of_its_events() {
         let mut some = batches(&[1, 2, 5, 20]);
         assert!(near(some.clone().by_size().apart_from_events_ns(u64::MAX), 16_000.0));
         // Batches without a CPU, and a size that was seen seldom.

@@ -28,7 +28,7 @@ pub struct Calls {
     /// CPU time in them.
     pub on_cpu_ns: u64,
     /// Descriptors given; 0 for epoll.
-    pub asked: u64,
+    pub descriptors: u64,
 }
 
 impl Calls {
@@ -48,7 +48,7 @@ impl Calls {
         self.at_once += poll.zero_timeout;
         self.events += poll.events;
         self.on_cpu_ns += poll.on_cpu_ns;
-        self.asked += poll.asked;
+        self.descriptors += poll.descriptors;
     }
 
     /// Events that gather in an interval.
@@ -60,9 +60,9 @@ impl Calls {
     /// already, where a call polls one descriptor, or where most calls do not wait and are therefore left alone.
     pub fn could_be_fewer(&self, interval: Duration, duration_ns: u64) -> bool {
         let gathers = self.gathers(interval, duration_ns);
-        let asks_of_one = self.asked > 0 && self.asked < 2 * self.calls;
+        let polls_one = self.descriptors > 0 && self.descriptors < 2 * self.calls;
         let mostly_waits = 2 * self.at_once < self.calls;
-        gathers >= LEAST_EVENTS as f64 && gathers >= 2.0 * self.events_a_call() && !asks_of_one && mostly_waits
+        gathers >= LEAST_EVENTS as f64 && gathers >= 2.0 * self.events_a_call() && !polls_one && mostly_waits
     }
 }
 
@@ -85,7 +85,7 @@ pub fn is_paced(call: &str) -> bool {
 /// Returns why there is no rehearsal without the log.
 pub fn no_log(calls: &Calls) -> CaseError {
     CaseError::Unfit(format!(
-        "`{}` waits often for few events, and nothing says when: {NAME} rehearses on the log of every call; observe again \
+        "`{}` waits often for few events, and nothing shows when: {NAME} rehearses on the log of every call; observe again \
          with --polls --log",
         calls.name
     ))
@@ -117,8 +117,8 @@ mod tests {
         let just = poll(2, "epoll_wait", 2000, 2000);
         let sparse = poll(3, "epoll_wait", 1999, 1999);
         let batched = poll(4, "epoll_wait", 1000, 5000);
-        let one_descriptor = Poll { asked: 5000, ..poll(5, "poll", 5000, 5000) };
-        let two = Poll { asked: 10_000, ..poll(6, "poll", 5000, 5000) };
+        let one_descriptor = Poll { descriptors: 5000, ..poll(5, "poll", 5000, 5000) };
+        let two = Poll { descriptors: 10_000, ..poll(6, "poll", 5000, 5000) };
         let ring = poll(8, "io_uring_enter", 5000, 5000);
         let spins = Poll { zero_timeout: 2500, ..poll(9, "poll", 5000, 5000) };
         let mostly_waits = Poll { zero_timeout: 2499, ..poll(10, "poll", 5000, 5000) };

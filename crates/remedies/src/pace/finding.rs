@@ -5,7 +5,7 @@ use super::calls::Calls;
 use super::intervals::{Basis, Choice, Tried};
 use super::logs::Logs;
 use super::{BUDGET, NAME};
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Value};
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Value};
 use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{grouped, percent};
@@ -22,7 +22,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    fn tried(&self, case: &Case, asked: &Asked) -> Result<Tried, CaseError> {
+    fn tried(&self, case: &Case, request: &RehearsalRequest) -> Result<Tried, CaseError> {
         let observed = case.observation()?.observed();
         let thread = observed.tasks.iter().find(|task| task.thread.cast_unsigned() == self.calls.thread);
         let basis = Basis {
@@ -31,10 +31,10 @@ impl Poller {
             thread_cpu_ns: thread.map_or(observed.cpu_ns, |task| task.cpu_ns),
             waits: observed.waits,
             // A second at most.
-            budget_ns: asked.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
-            intervals: asked.numbers(),
+            budget_ns: request.limit.as_ref().and_then(Value::number).unwrap_or(BUDGET.as_nanos() as u64),
+            intervals: request.numbers(),
         };
-        Ok(Tried::new(self.logs.of_thread(case, &self.calls)?, basis, &*case.heard))
+        Ok(Tried::new(self.logs.of_thread(case, &self.calls)?, basis, &*case.on_progress))
     }
 
     fn symptom(&self, duration_ns: u64) -> String {
@@ -68,7 +68,7 @@ impl Suspicion for Poller {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let observation = case.observation()?;
-        let tried = self.tried(case, &Asked::default())?;
+        let tried = self.tried(case, &RehearsalRequest::default())?;
         let choice = tried.choice();
         let command = &observation.manifest().command;
         let line = |verb: &str| (!command.is_empty()).then(|| arguments(verb, choice.interval_ns, command));
@@ -86,7 +86,7 @@ impl Suspicion for Poller {
             reach: Reach::Outside,
             prediction: prediction(&choice),
             unless: vec![
-                "the clients are few and each waits for its answer before it asks again".to_owned(),
+                "the clients are few and each waits for its answer before it sends again".to_owned(),
                 "the program takes one event a wait and leaves the others".to_owned(),
             ],
             apply: line("apply"),
@@ -96,7 +96,7 @@ impl Suspicion for Poller {
 
     fn beyond_limit(&self, case: &Case) -> Result<Option<String>, CaseError> {
         const MS: u64 = 1_000_000;
-        let beyond = self.tried(case, &Asked::default())?.beyond_budget();
+        let beyond = self.tried(case, &RehearsalRequest::default())?.beyond_budget();
         let worth = beyond.filter(|(_, saved)| *saved >= LEAST_GAIN);
         Ok(worth.map(|(added_ns, saved)| {
             let (budget, saved) = (added_ns.div_ceil(MS), percent(saved));
@@ -104,8 +104,8 @@ impl Suspicion for Poller {
         }))
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
-        let tried = self.tried(case, asked)?;
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
+        let tried = self.tried(case, request)?;
         Ok(Rehearsal {
             remedy: NAME.to_owned(),
             subject: format!("{} waits of `{}`, thread {}", grouped(tried.calls()), self.calls.name, self.calls.thread),

@@ -36,7 +36,7 @@ pub struct Basis {
 }
 
 /// Receives the number of steps done, and of all.
-pub type Heard<'a> = &'a dyn Fn(usize, usize);
+pub type ReplayProgress<'a> = &'a dyn Fn(usize, usize);
 
 /// The replays of one thread.
 pub struct Tried {
@@ -76,17 +76,17 @@ pub struct Beyond {
 }
 
 /// The usual intervals, and the longest one that the budget allows, which a live thread would be given.
-fn usual(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Vec<u64> {
-    let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(of, budget_ns, heard)).collect();
+fn usual(of: &Replays, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Vec<u64> {
+    let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(of, budget_ns, on_progress)).collect();
     intervals.into_iter().collect()
 }
 
 /// Down from the budget by what is added beyond it.
-fn longest_within(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Option<u64> {
+fn longest_within(of: &Replays, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Option<u64> {
     let mut interval_ns = budget_ns;
     for attempt in 1..=ATTEMPTS {
         let beyond_ns = of.replay(interval_ns).added_p99_ns.saturating_sub(budget_ns);
-        heard(attempt, ATTEMPTS + USUAL_NS.len() + 1);
+        on_progress(attempt, ATTEMPTS + USUAL_NS.len() + 1);
         if beyond_ns == 0 {
             return Some(interval_ns);
         }
@@ -97,15 +97,15 @@ fn longest_within(of: &Replays, budget_ns: u64, heard: Heard<'_>) -> Option<u64>
 }
 
 impl Tried {
-    /// Replays the log, as far as it was not. `heard` receives the number of replays done, and of all at most.
-    pub fn new(of: Arc<Replays>, basis: Basis, heard: Heard<'_>) -> Self {
-        let asked = basis.intervals.clone();
-        let intervals = if asked.is_empty() { usual(&of, basis.budget_ns, heard) } else { asked };
+    /// Replays the log, as far as it was not. `on_progress` receives the number of replays done, and of all at most.
+    pub fn new(of: Arc<Replays>, basis: Basis, on_progress: ReplayProgress<'_>) -> Self {
+        let requested = basis.intervals.clone();
+        let intervals = if requested.is_empty() { usual(&of, basis.budget_ns, on_progress) } else { requested };
         let (mut done, whole) = (ATTEMPTS, ATTEMPTS + intervals.len());
         let mut replay = |interval| {
             let replayed = of.replay(interval);
             done += 1;
-            heard(done, whole);
+            on_progress(done, whole);
             (interval, replayed)
         };
         let replays = intervals.into_iter().map(&mut replay).collect();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_batches_take_beside_their_events_is_saved_too() {
+    fn the_time_of_batches_beside_their_events_is_saved_too() {
         // Each second call brings two events. 30 µs of work an event, and 40 µs a batch.
         let call = |n: u64| PollCall {
             enter_ns: 1_000_000 + n * 200_000 + 40_000 + (n % 2 + 1) * 30_000,
@@ -346,20 +346,20 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_nothing_is_said() {
+    fn a_choice_that_saves_nothing_is_stated() {
         let choice = tried(None, &[20_000_000]).choice();
         assert_eq!((choice.interval_ns, choice.saved), (50_000, 0.0));
         assert_eq!(choice.to_string(), "No interval saves CPU time within 1 ms at the 99th percentile.");
         let beyond = Some(Beyond { interval_ns: 2_000_000, saved: 0.25, added_p99_ns: 3_400_000 });
-        let said = Choice { cost_ns: 1_400_000, beyond, ..choice }.to_string();
+        let sentence = Choice { cost_ns: 1_400_000, beyond, ..choice }.to_string();
         assert!(
-            said.ends_with(" One call takes 1.4 ms, more than that: 2 ms would save 25% and add 3.4 ms."),
-            "{said}"
+            sentence.ends_with(" One call takes 1.4 ms, more than that: 2 ms would save 25% and add 3.4 ms."),
+            "{sentence}"
         );
     }
 
     #[test]
-    fn where_a_call_takes_more_than_the_budget_the_next_interval_is_told() {
+    fn the_next_interval_is_proposed_where_a_call_takes_more_than_the_budget() {
         let call = |n: u64| PollCall {
             enter_ns: 1_000_000 + n * 2_000_000,
             exit_ns: 2_900_000 + n * 2_000_000,

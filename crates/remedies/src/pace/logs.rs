@@ -66,7 +66,7 @@ impl Logs {
         for (at, row) in rows.enumerate() {
             let row = row?;
             if at % ROWS_A_STEP == 0 {
-                (case.heard)(0, 1);
+                (case.on_progress)(0, 1);
             }
             let thread = (row.process, row.thread);
             if self.threads.contains(&thread) && is_paced(&row.call) {

@@ -231,12 +231,12 @@ fn a_longer_log_takes_no_more_looks_an_event() {
         taken();
         let replays = Replays::of(Log::new(many(number)));
         let tried = Tried::new(replays.clone(), basis(1_000_000, Vec::new()), &|_, _| ());
-        let said = (tried.table(), tried.choice(), tried.beyond_budget(), tried.of_batches(), tried.of_sleeps());
+        let results = (tried.table(), tried.choice(), tried.beyond_budget(), tried.of_batches(), tried.of_sleeps());
         let looks = taken();
         // All of it again is of what is kept.
         let again = Tried::new(replays, basis(1_000_000, Vec::new()), &|_, _| ());
         let repeated = (again.table(), again.choice(), again.beyond_budget(), again.of_batches(), again.of_sleeps());
-        assert_eq!((said, taken()), (repeated, 0));
+        assert_eq!((results, taken()), (repeated, 0));
         looks
     };
     // A call and its two events: a median of costs, one of batches, and 16 replays with at most two looks an event.

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_lost_its_cpu_says_nothing_of_the_others() {
+    fn a_call_that_lost_its_cpu_leaves_the_cost_of_the_others() {
         let slow = PollCall { blocked_ns: 0, on_cpu_ns: 20_000_000, ..call(2_000_000_000, 2_030_000_000, 1) };
         let log = Log::new((0..100).map(|n| call(n * 100_000, n * 100_000 + 90_000, 1)).chain([slow]).collect());
         assert_eq!((log.waiting_ns(), log.ready_ns(), log.cost_ns()), (1000, 20_000_000, 199_009));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_keeps_the_thread_awake() {
+    fn events_left_over_keep_the_thread_awake() {
         // Five datagrams each 500 µs, of which a call takes one.
         let calls = |again| {
             (0..5000u64).map(move |n| {

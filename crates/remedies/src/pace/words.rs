@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn times_have_two_digits_where_they_need_them() {
-        let said = [850, 2_000, 50_000, 1_000_000, 1_440_000, 40_000_000].map(time);
-        assert_eq!(said, ["850 ns", "2 µs", "50 µs", "1 ms", "1.4 ms", "40 ms"]);
+        let printed = [850, 2_000, 50_000, 1_000_000, 1_440_000, 40_000_000].map(time);
+        assert_eq!(printed, ["850 ns", "2 µs", "50 µs", "1 ms", "1.4 ms", "40 ms"]);
     }
 }

@@ -4,7 +4,8 @@ use super::evidence;
 use super::judged::Judged;
 use super::tables;
 use super::tasks::USUAL_WINDOW;
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Unrehearsed};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Unrehearsed};
 use nearmiss_machine::describe::Domains;
 use nearmiss_record::finding::{Finding, Known, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -26,10 +27,8 @@ impl Suspicion for Pairing {
         judged.keep(case)?;
         let helps = judged.proposed().is_some();
         let run = case.run.path().display().to_string();
-        let command = |verb: &str| {
-            let begin = ["nearmiss", verb, super::NAME, "--table", &run, "--"].map(str::to_owned);
-            begin.into_iter().chain(case.manifest.command.iter().cloned()).collect()
-        };
+        let table = ["--table".to_owned(), run];
+        let command = |verb: &str| command_line(verb, super::NAME, &table, &case.manifest.command);
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,
@@ -47,9 +46,9 @@ impl Suspicion for Pairing {
         })
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        let windows = if asked.values.is_empty() { vec![USUAL_WINDOW] } else { asked.numbers() };
+        let windows = if request.values.is_empty() { vec![USUAL_WINDOW] } else { request.numbers() };
         let judged = windows.iter().map(|window| Judged::of(case, &self.domains, *window));
         let judged = judged.collect::<Result<Vec<_>, _>>()?;
         // As the tables that are printed, the one that is kept is of the first window.
@@ -62,11 +61,11 @@ impl Suspicion for Pairing {
 pub fn unrehearsed(why: String, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::NAME,
-        said: format!("whether tasks would do better beside others is not known: {why}"),
+        sentence: format!("whether tasks would do better beside others is not known: {why}"),
         known: Known::Modelled,
         symptom: "Several tasks wait for caches that they could share with others".to_owned(),
         cause: "Which tasks share a cache decides which lines stay in it.",
-        untold: "what other neighbours would gain",
+        lacking: "what other neighbours would gain",
         why,
         carry: "tasks",
         most_gain,

@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn four_tasks_of_two_cpus_meet_each_other_equally_long() {
+    fn four_tasks_of_two_cpus_share_them_with_each_other_equally_long() {
         let hands = whole(&[vec![0, 1, 2, 3], vec![4, 5]], &domains(2, 2), 9);
-        let told: Vec<_> = hands.iter().map(|hand| (hand.tasks.clone(), hand.windows)).collect();
+        let dealt_hands: Vec<_> = hands.iter().map(|hand| (hand.tasks.clone(), hand.windows)).collect();
         let hand = |a, b, rest: [Option<usize>; 2], windows| (vec![Some(a), Some(b), rest[0], rest[1]], windows);
         let (both, none) = ([Some(4), Some(5)], [None, None]);
         let wanted = [
@@ -109,7 +109,7 @@ mod tests {
             hand(0, 1, none, 3),
             hand(2, 3, none, 3),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(dealt_hands, wanted);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
 
 use super::kept::{KeptPairs, KeptShared, KeptTask, SCHEMA};
-use super::replays::{Replays, Seen};
+use super::replays::{Replays, TaskCosts};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
 use nearmiss_analysis::{CaseError, Traced, spread};
@@ -18,7 +18,7 @@ pub struct Judged {
     pub window: u64,
     pub windows: usize,
     pub records: u64,
-    pub seen: Seen,
+    pub seen: TaskCosts,
     pub schedules: Schedules,
     pub placements: Vec<u64>,
     /// Cycles of a typical grouping by chance, and of ours, both replayed as a whole; by placement.
@@ -146,7 +146,7 @@ mod tests {
             window: 50_000,
             windows: 4,
             records: 1000,
-            seen: Seen::of(vec![1.0; 2], Vec::new()),
+            seen: TaskCosts::of(vec![1.0; 2], Vec::new()),
             schedules,
             placements: vec![1, 2],
             whole: [vec![100.0; 2], vec![100.0 - saves; 2]],
@@ -154,12 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_too_little_is_not_proposed() {
+    fn a_schedule_that_gains_too_little_is_not_proposed() {
         assert_eq!([1.0, 3.0].map(|saves| judged(saves).proposed().is_some()), [false, true]);
     }
 
     #[test]
-    fn what_some_placement_does_not_gain_is_not_proposed() {
+    fn a_schedule_that_loses_on_some_placement_is_not_proposed() {
         let mut judged = judged(5.0);
         judged.whole[1][0] = 99.0;
         assert!(judged.proposed().is_none());

@@ -81,10 +81,10 @@ impl KeptPair {
     fn check(&self, tasks: usize) -> Result<(), String> {
         let KeptPair { task, beside, of_alone } = self;
         if *task >= tasks || *beside >= tasks || task == beside {
-            return Err(format!("tells of tasks {task} and {beside}, and has {tasks}"));
+            return Err(format!("names tasks {task} and {beside}, and has {tasks}"));
         }
         match of_alone.iter().find(|of_alone| !(of_alone.is_finite() && **of_alone > 0.0)) {
-            Some(wrong) => Err(format!("says that task {task} takes {wrong} times as long beside {beside}")),
+            Some(wrong) => Err(format!("claims that task {task} takes {wrong} times as long beside {beside}")),
             None => Ok(()),
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_read_again() {
+    fn a_kept_table_is_read_again() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(FILE), serde_json::to_vec(&two()).unwrap()).unwrap();
         let kept = KeptPairs::read(place.path()).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn a_table_that_makes_no_sense_is_refused_in_words() {
         let place = tempfile::tempdir().unwrap();
         let refused = |text: &str| {
             std::fs::write(place.path().join(FILE), text).unwrap();

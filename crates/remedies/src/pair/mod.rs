@@ -43,7 +43,7 @@ Masks of affinity are given back, however nearmiss ends. A mask that the program
         about: "The run with its tasks beside others",
         after: "Examples:
   nearmiss rehearse pair                               the newest run
-  nearmiss rehearse pair RUN --windows 20000           tasks of one domain meet sooner",
+  nearmiss rehearse pair RUN --windows 20000           tasks of one domain run together sooner",
     },
     needs: Needs::Trace,
     options: apply::Args::augment_args,

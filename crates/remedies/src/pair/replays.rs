@@ -6,7 +6,7 @@ use super::tasks::Sample;
 use nearmiss_analysis::{CaseError, PLACEMENTS, Traced, replay, seeds, side_by_side, spread, workers};
 use nearmiss_machine::describe::Domains;
 use nearmiss_machine::model::{Fast, Hand, ModelOptions, Parted, Parting};
-use nearmiss_machine::observer::Deaf;
+use nearmiss_machine::observer::NullObserver;
 use nearmiss_pairing::PairTable;
 use nearmiss_record::machine::Placement;
 use nearmiss_record::policy::Order;
@@ -26,23 +26,23 @@ pub struct Replays<'a> {
 }
 
 /// Observed costs of the tasks of a run.
-pub struct Seen {
+pub struct TaskCosts {
     /// Cycles of each task alone: median over the placements.
     pub alone: Vec<f64>,
-    /// Each task beside each other one, of alone; a sample a placement.
+    /// Time of each task beside each other one, as a share of its time alone; a sample for each placement.
     pub table: PairTable,
     /// The samples of the table.
     pub samples: Vec<KeptPair>,
 }
 
-impl Seen {
+impl TaskCosts {
     /// Makes it from the cycles of each task alone, and the samples of all pairs.
     pub fn of(alone: Vec<f64>, samples: Vec<KeptPair>) -> Self {
         let mut table = PairTable::new(alone.len());
         for KeptPair { task, beside, of_alone } in &samples {
             of_alone.iter().for_each(|of_alone| table.add(*task, *beside, *of_alone));
         }
-        Seen { alone, table, samples }
+        TaskCosts { alone, table, samples }
     }
 }
 
@@ -95,7 +95,7 @@ impl<'a> Replays<'a> {
     }
 
     /// Every task alone, and every pair.
-    pub fn pairs(&self) -> Result<Seen, CaseError> {
+    pub fn pairs(&self) -> Result<TaskCosts, CaseError> {
         let tasks = self.tasks;
         let alone = (0..tasks).map(|task| hands::pair(task, None, self.windows));
         let pairs: Vec<(usize, usize)> = PairTable::new(tasks).pairs().collect();
@@ -110,7 +110,7 @@ impl<'a> Replays<'a> {
             [(a, b), (b, a)].map(|(task, beside)| KeptPair { task, beside, of_alone: of_alone(cycles, task) })
         });
         let middle = |(task, cycles): (usize, &Vec<Vec<f64>>)| spread(cycles.iter().map(|cycles| cycles[task])).0;
-        Ok(Seen::of(alone.iter().enumerate().map(middle).collect(), both.collect()))
+        Ok(TaskCosts::of(alone.iter().enumerate().map(middle).collect(), both.collect()))
     }
 
     /// Cycles of all tasks in each of these groupings, by grouping and placement.
@@ -129,7 +129,7 @@ impl<'a> Replays<'a> {
         let done = AtomicUsize::new(0);
         let cycles = side_by_side(&jobs, workers(jobs.len()), |(hands, seed)| {
             let cycles = self.replay_one(hands, *seed)?;
-            (self.case.heard)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+            (self.case.on_progress)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
             Ok(cycles)
         })?;
         Ok(cycles.chunks(self.placements.len()).map(<[_]>::to_vec).collect())
@@ -139,7 +139,7 @@ impl<'a> Replays<'a> {
         let mut machine = self.case.machine().clone();
         machine.memory.placement = Placement::Random;
         machine.memory.placement_seed = seed;
-        let replayed = self.parted.replay::<Fast, _>(&machine, &self.options, hands, Deaf)?;
+        let replayed = self.parted.replay::<Fast, _>(&machine, &self.options, hands, NullObserver)?;
         Ok(replayed.cycles.into_iter().map(|cycles| cycles as f64).collect())
     }
 }

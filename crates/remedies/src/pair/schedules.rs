@@ -1,6 +1,6 @@
 //! Costs of ways to place a run's tasks, by its pairs: by chance, as the paper does, as we do, and the best.
 
-use super::replays::Seen;
+use super::replays::TaskCosts;
 use nearmiss_machine::describe::Domains;
 use nearmiss_pairing::moves::Plan;
 use nearmiss_pairing::optimum::balanced;
@@ -50,7 +50,7 @@ pub struct Schedules {
 
 impl Schedules {
     /// Makes the schedules from the pairs seen, and from the domains on which each task ran.
-    pub fn of(seen: &Seen, present: &[Vec<f64>], domains: &Domains) -> Self {
+    pub fn of(seen: &TaskCosts, present: &[Vec<f64>], domains: &Domains) -> Self {
         let costs = seen.table.costs(&seen.alone);
         let sizes = balanced(costs.tasks(), domains.count as usize);
         let by_chance: Vec<Vec<Vec<usize>>> = (0..PLACED_BY_CHANCE).map(|seed| dealt(seed, &sizes)).collect();
@@ -80,7 +80,7 @@ impl Schedules {
 }
 
 /// How many pairs are high, low and unknown.
-fn judged(seen: &Seen) -> [usize; 3] {
+fn judged(seen: &TaskCosts) -> [usize; 3] {
     let mut judged = [0; 3];
     let mean = seen.table.mean().unwrap_or(1.0);
     for (a, b) in seen.table.pairs() {
@@ -95,7 +95,7 @@ fn judged(seen: &Seen) -> [usize; 3] {
 }
 
 /// Returns the cost of the tasks, each beside those that were on its domain with it.
-fn present_cost(costs: &Costs, seen: &Seen, present: &[Vec<f64>]) -> f64 {
+fn present_cost(costs: &Costs, seen: &TaskCosts, present: &[Vec<f64>]) -> f64 {
     let together = |a: usize, b: usize| present[a].iter().zip(&present[b]).map(|(a, b)| a * b).sum::<f64>();
     let of = |task: usize| {
         let others = (0..costs.tasks()).filter(|other| *other != task);
@@ -108,7 +108,7 @@ fn present_cost(costs: &Costs, seen: &Seen, present: &[Vec<f64>]) -> f64 {
 
 /// Our choice: its groups, and what it costs from many placements.
 fn ours(
-    seen: &Seen,
+    seen: &TaskCosts,
     costs: &Costs,
     by_chance: &[Vec<Vec<usize>>],
     sizes: &[usize],
@@ -164,7 +164,7 @@ fn best(costs: &Costs, sizes: &[usize], domains: &Domains) -> f64 {
 }
 
 /// The paper's method from many placements: a swap a period, undone where the affinity fell, and the next task by bitmaps.
-fn paper(seen: &Seen, costs: &Costs, by_chance: &[Vec<Vec<usize>>], domains: &Domains) -> Schedule {
+fn paper(seen: &TaskCosts, costs: &Costs, by_chance: &[Vec<Vec<usize>>], domains: &Domains) -> Schedule {
     let bitmaps = Bitmaps::of(&seen.table, 0.0);
     let (mut cycles, mut moves) = (0.0, 0usize);
     for groups in by_chance.iter().take(RUNS as usize) {
@@ -202,14 +202,14 @@ mod tests {
     use crate::pair::kept::KeptPair;
 
     /// Eight tasks of 100 cycles alone, with these samples by pair.
-    fn seen(of: impl Fn(usize, usize) -> [f64; 3]) -> Seen {
+    fn seen(of: impl Fn(usize, usize) -> [f64; 3]) -> TaskCosts {
         let beside = |task: usize| (0..8).filter(move |beside| *beside != task).map(move |beside| (task, beside));
         let sample = |(task, beside)| KeptPair { task, beside, of_alone: of(task, beside).to_vec() };
-        Seen::of(vec![100.0; 8], (0..8).flat_map(beside).map(sample).collect())
+        TaskCosts::of(vec![100.0; 8], (0..8).flat_map(beside).map(sample).collect())
     }
 
     /// Tasks of one parity take as long together as alone, others twice as long.
-    fn two_groups() -> Seen {
+    fn two_groups() -> TaskCosts {
         seen(|a, b| {
             let of_alone = if a % 2 == b % 2 { 1.0 } else { 2.0 };
             [of_alone, of_alone + 0.01, of_alone - 0.01]

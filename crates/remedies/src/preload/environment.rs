@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_preloaded_already_is_kept() {
+    fn earlier_preloads_are_kept() {
         let joined =
             |present: &str| join_preload(Some(present.into()), vec![OsStr::new("/ours.so")]).into_string().unwrap();
         assert_eq!(joined(""), "/ours.so");

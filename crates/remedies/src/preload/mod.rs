@@ -11,7 +11,7 @@ mod program;
 mod trial;
 mod words;
 
-pub use page::{Part, Parts, Rest};
+pub use page::{LibraryCounts, LibraryCountsList, Rest};
 pub use program::Refusals;
 pub(crate) use program::loads_libraries;
 pub use trial::try_on_true;
@@ -79,7 +79,7 @@ impl Preload {
     }
 
     /// Returns the libraries' counts since the last call, provided that the launched process `pid` had all of them.
-    pub fn confirm(&self, pid: i32) -> Result<Parts, NotEngaged> {
+    pub fn confirm(&self, pid: i32) -> Result<LibraryCountsList, NotEngaged> {
         let parts = self.page.take(&self.libraries);
         let missing: Vec<&str> = parts.iter().filter(|part| !part.has(pid)).map(|part| part.library).collect();
         if missing.is_empty() {

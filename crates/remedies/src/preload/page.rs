@@ -79,7 +79,7 @@ pub(super) struct Page {
 
 /// Report and counts of one library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct LibraryCounts {
     /// The library's name.
     pub library: &'static str,
     /// Programs in which the library was in place, the command's children included.
@@ -89,7 +89,7 @@ pub struct Part {
     notes: Vec<(u64, String)>,
 }
 
-impl Part {
+impl LibraryCounts {
     pub(super) fn has(&self, pid: i32) -> bool {
         self.pids.contains(&pid)
     }
@@ -101,8 +101,8 @@ impl Part {
 
     /// Returns the library's notes on a subject, each text once, in order.
     pub fn notes(&self, about: u64) -> Vec<String> {
-        let said: BTreeSet<&String> = self.notes.iter().filter(|(of, _)| *of == about).map(|(_, text)| text).collect();
-        said.into_iter().cloned().collect()
+        let texts: BTreeSet<&String> = self.notes.iter().filter(|(of, _)| *of == about).map(|(_, text)| text).collect();
+        texts.into_iter().cloned().collect()
     }
 }
 
@@ -155,7 +155,7 @@ impl RawRest {
 }
 
 /// Parts by library, in the order in which they were declared.
-pub type Parts = Vec<Part>;
+pub type LibraryCountsList = Vec<LibraryCounts>;
 
 impl Page {
     /// Makes the page for so many libraries.
@@ -197,9 +197,9 @@ impl Page {
     }
 
     /// The counts since the last call, which start again from zero.
-    pub(super) fn take(&self, libraries: &[&'static Library]) -> Parts {
+    pub(super) fn take(&self, libraries: &[&'static Library]) -> LibraryCountsList {
         let zero = |counter: &AtomicU64| counter.swap(0, Ordering::SeqCst);
-        let part = |(library, raw): (&&'static Library, &RawPart)| Part {
+        let part = |(library, raw): (&&'static Library, &RawPart)| LibraryCounts {
             library: library.name,
             pids: raw.pids.iter().map(|pid| pid.swap(0, Ordering::SeqCst)).filter(|&pid| pid != 0).collect(),
             programs: zero(&raw.programs),

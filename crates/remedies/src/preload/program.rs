@@ -18,7 +18,7 @@ const MOST_INTERPRETERS: usize = 5;
 pub struct Refusals {
     /// Why that matters, behind `it is a Go program: `.
     pub go: &'static str,
-    /// What else to do, behind `it is statically linked and loads no library; link it dynamically, `.
+    /// Alternative, printed behind `it is statically linked and loads no library; link it dynamically, `.
     pub statically_linked: &'static str,
 }
 

@@ -6,6 +6,6 @@ use std::fmt;
 pub fn own_malloc(out: &mut fmt::Formatter<'_>, own: u64, programs: u64) -> fmt::Result {
     match own {
         0 => Ok(()),
-        _ => write!(out, "; {own} of {programs} programs bring their own malloc, whose blocks are left as they are"),
+        _ => write!(out, "; {own} of {programs} programs bring their own malloc, and its blocks are left as they are"),
     }
 }

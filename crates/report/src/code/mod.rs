@@ -1,10 +1,12 @@
 //! Functions looked at closely: source lines and instructions with what was modelled at each.
 
+mod files;
 mod text;
 mod view;
 
+pub use files::texts;
 pub use text::{Options, render};
-pub(crate) use view::{Annotated, Figures, File, Place};
+pub(crate) use view::{Annotated, Figures, File, ShownInstruction};
 
 pub use crate::texts::{Source, Texts};
 

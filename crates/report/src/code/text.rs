@@ -1,6 +1,6 @@
 //! Annotated functions as text.
 
-use super::view::{Annotated, Figures, File, Line, Place};
+use super::view::{Annotated, Figures, File, Line, ShownInstruction};
 use crate::function_name::folded;
 use crate::levels::class_name;
 use crate::load::Report;
@@ -141,7 +141,7 @@ impl Page<'_> {
         }
     }
 
-    fn place(&mut self, whole: &Figures, place: &Place<'_>) {
+    fn place(&mut self, whole: &Figures, place: &ShownInstruction<'_>) {
         let text = self.texts().instruction(&place.row.module, place.address);
         self.row(whole, &place.figures, &format!("       {:x}  {text}", place.address));
     }

@@ -67,7 +67,7 @@ impl Figures {
 }
 
 /// An instruction that is shown.
-pub(crate) struct Place<'a> {
+pub(crate) struct ShownInstruction<'a> {
     pub row: &'a InstructionRow,
     pub address: u64,
     pub figures: Figures,
@@ -77,7 +77,7 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Line<'a> {
     pub number: u32,
     pub figures: Figures,
-    pub instructions: Vec<Place<'a>>,
+    pub instructions: Vec<ShownInstruction<'a>>,
 }
 
 /// The lines of one source file.
@@ -94,7 +94,7 @@ pub(crate) struct Annotated<'a> {
     /// The file with the most cycles first, lines ascending.
     pub files: Vec<File<'a>>,
     /// Instructions of which no line is known, ascending.
-    pub without_line: Vec<Place<'a>>,
+    pub without_line: Vec<ShownInstruction<'a>>,
     /// Lines that are not shown: how many, and what they add up to.
     pub others: (usize, Figures),
     /// Figures of no known line.
@@ -139,14 +139,14 @@ impl<'a> Annotated<'a> {
 }
 
 /// The instructions of a function by source line, ascending.
-fn places<'a>(report: &'a Report, function: &FunctionRow) -> BTreeMap<(&'a str, u32), Vec<Place<'a>>> {
-    let mut places: BTreeMap<(&str, u32), Vec<Place<'_>>> = BTreeMap::new();
+fn places<'a>(report: &'a Report, function: &FunctionRow) -> BTreeMap<(&'a str, u32), Vec<ShownInstruction<'a>>> {
+    let mut places: BTreeMap<(&str, u32), Vec<ShownInstruction<'_>>> = BTreeMap::new();
     for row in &report.model.instructions {
         let Some(address) = row.address.filter(|_| row.function == function.name && row.module == function.module)
         else {
             continue;
         };
-        let place = Place { row, address, figures: Figures::from(&row.tally) };
+        let place = ShownInstruction { row, address, figures: Figures::from(&row.tally) };
         places.entry((row.file.as_str(), row.line)).or_default().push(place);
     }
     places.values_mut().for_each(|places| places.sort_by_key(|place| place.address));

@@ -120,7 +120,7 @@ fn block(before: &Observed, after: &Observed) -> ComparedTable {
 pub fn notes(before: &(Manifest, Observed), after: &(Manifest, Observed)) -> Vec<String> {
     let (a, b) = (&before.1, &after.1);
     let mut notes = vec![
-        "One run a side: `nearmiss verify commands` tells a difference from noise, this comparison does not."
+        "One run a side: `nearmiss verify commands` separates a difference from noise, this comparison does not."
             .to_owned(),
     ];
     if a.cpus != b.cpus {

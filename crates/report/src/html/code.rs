@@ -1,7 +1,7 @@
 //! The hottest functions, line by line and instruction by instruction.
 
 use super::Section;
-use crate::code::{Annotated, Figures, File, Place, hottest};
+use crate::code::{Annotated, Figures, File, ShownInstruction, hottest};
 use crate::function_name::folded;
 use crate::levels::class_name;
 use crate::load::Report;
@@ -71,7 +71,7 @@ fn file_rows(report: &Report, whole: &Figures, file: &File<'_>) -> Markup {
     }
 }
 
-fn instruction(report: &Report, whole: &Figures, place: &Place<'_>) -> Markup {
+fn instruction(report: &Report, whole: &Figures, place: &ShownInstruction<'_>) -> Markup {
     html! {
         tr {
             td {}

@@ -18,7 +18,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let highest = points.iter().map(|p| ratio(p.1)).fold(0.0, f64::max).max(0.001);
     let (y_ticks, end) = ticks_to(highest, |v| format!("{}%", (v * 1000.0).round() / 1000.0));
     let y = |count: u64| 100.0 - ratio(count) * 100.0 / end;
-    let say = |(bytes, count): (u64, u64)| {
+    let label = |(bytes, count): (u64, u64)| {
         format!("{}: {} of references miss ({})", Bytes(bytes), shown(count), grouped(count))
     };
     let path: Vec<String> = points.iter().map(|p| format!("{:.3},{:.3}", x(p.0), y(p.1))).collect();
@@ -28,7 +28,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
         @for (_, size) in &sizes { line.size x1=(pct(x(*size))) x2=(pct(x(*size))) y1="0" y2="100%" {} }
         svg viewBox="0 0 100 100" width="100%" height="100%" preserveAspectRatio="none" { polyline.curve points=(path.join(" ")) {} }
         @for (level, size) in &sizes { text.size x=(pct(x(*size))) y="1em" dx="4" { (level.name) } }
-        @for p in &points { circle data-v=(say(*p)) cx=(pct(x(p.0))) cy=(pct(y(p.1))) r="5" {} }
+        @for p in &points { circle data-v=(label(*p)) cx=(pct(x(p.0))) cy=(pct(y(p.1))) r="5" {} }
     };
     let step = (((high - low) / 6.0).ceil() as usize).max(1);
     let x_ticks = (low.ceil() as u32..=high as u32)

@@ -78,7 +78,7 @@ fn prediction(prediction: &Prediction) -> Markup {
 fn waits(findings: &Findings, unexplained: &Unexplained) -> Markup {
     html! {
         p {
-            span.tag { (known(findings.known)) } " no remedy (" (plain(&listed(&unexplained.asked, "or")))
+            span.tag { (known(findings.known)) } " no remedy (" (plain(&listed(&unexplained.consulted, "or")))
             ") explains its waits: " (sentence(&unexplained.why))
         }
         ul { @for wait in &unexplained.waits { li { (sentence(&wait.words())) } } }

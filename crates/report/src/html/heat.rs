@@ -63,7 +63,7 @@ fn half(map: &SetMap, values: &[u64], noun: &str) -> Markup {
     let rows = cells.len().div_ceil(columns);
     let even = all as f64 / sets as f64 * together as f64;
     let width = 100.0 / columns as f64;
-    let say = |i: usize| {
+    let label = |i: usize| {
         let (from, to) = (i * together, ((i + 1) * together).min(sets) - 1);
         let sets = if from == to { format!("set {from}") } else { format!("sets {from}–{to}") };
         let lines = total(&map.lines[from..=to]);
@@ -88,7 +88,7 @@ fn half(map: &SetMap, values: &[u64], noun: &str) -> Markup {
                 div.area data-chart tabindex="0" role="group" aria-label={ "Set map of " (plain(&map.cache)) ", " (noun) ": " (concentration) ". Arrow keys read the values; a table follows." } {
                     svg.heat width="100%" height=(rows * ROW_HEIGHT) aria-hidden="true" {
                         @for (i, value) in cells.iter().enumerate().filter(|(_, v)| **v > 0) {
-                            rect class={ "h" (shade(*value as f64 / even)) } data-v=(say(i)) x=(pct((i % columns) as f64 * width)) width=(pct(width)) y=(i / columns * ROW_HEIGHT) height=(ROW_HEIGHT) {}
+                            rect class={ "h" (shade(*value as f64 / even)) } data-v=(label(i)) x=(pct((i % columns) as f64 * width)) width=(pct(width)) y=(i / columns * ROW_HEIGHT) height=(ROW_HEIGHT) {}
                         }
                     }
                 }

@@ -43,12 +43,12 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let (y_ticks, end) = count_ticks(most);
     let bar = 100.0 / bins.len() as f64;
     let height = |n: u64| n as f64 * 100.0 / end;
-    let say = |b: &Bin| {
+    let label = |b: &Bin| {
         format!("offset {:#05x}–{:#05x}: {} by kernel, {} by user", b.from, b.to, grouped(b.kernel), grouped(b.user))
     };
     let marks = html! {
         @for (i, b) in bins.iter().enumerate() {
-            g data-v=(say(b)) {
+            g data-v=(label(b)) {
                 rect.hit x=(pct(i as f64 * bar)) width=(pct(bar)) y="0" height="100%" {}
                 @if b.kernel > 0 { rect.kernel x=(pct((i as f64 + 0.08) * bar)) width=(pct(bar * 0.84)) y=(pct(100.0 - height(b.kernel))) height=(pct(height(b.kernel))) {} }
                 @if b.user > 0 { rect.user x=(pct((i as f64 + 0.08) * bar)) width=(pct(bar * 0.84)) y=(pct(100.0 - height(b.kernel) - height(b.user))) height=(pct(height(b.user))) {} }
@@ -59,7 +59,11 @@ pub(super) fn section(report: &Report) -> Option<Section> {
     let x_ticks = (0..=4u64).map(|i| Tick { at: i as f64 * 25.0, label: format!("{:#05x}", page / 4 * i) }).collect();
     let hint = match bins.iter().max_by_key(|b| b.user.saturating_add(b.kernel)) {
         Some(b) => {
-            format!("Highest: {} ({} of all transactions).", say(b), percent_of(b.user.saturating_add(b.kernel), total))
+            format!(
+                "Highest: {} ({} of all transactions).",
+                label(b),
+                percent_of(b.user.saturating_add(b.kernel), total)
+            )
         }
         None => String::new(),
     };

@@ -87,7 +87,7 @@ pub(super) fn blame(report: &Report, top: usize) -> Option<Section> {
     let (shown, rest) = rows.split_at(rows.len().min(top));
     let sum = |rows: &[&BlameRow]| rows.iter().fold(0u64, |a, r| a.saturating_add(r.misses));
     let body = html! {
-        p { "Blame, modelled, of all that the CPUs executed: misses on lines whose evictor's line was never used again. It is not what would be saved without the evictor: that takes a replay." }
+        p { "Blame, modelled, of all that the CPUs executed: misses on lines that a line evicted which was never used again. It is not what would be saved without the evictor: that takes a replay." }
         div.scroll tabindex="0" role="region" aria-label="Who evicted whom" {
             table data-sort {
                 thead { tr { th scope="col" { "cache" } th scope="col" { "evicted by" } th scope="col" { "missed by" } th.n scope="col" { "misses" } } }

@@ -98,7 +98,7 @@ fn poll_line(poll: &PollCall) -> (u64, String) {
         Some(again) if poll.events > 0 => format!(", {again} left over"),
         _ => String::new(),
     };
-    let what = format!("{}: {} asked, {returned}{left}", poll.call, poll.asked);
+    let what = format!("{}: {} polled, {returned}{left}", poll.call, poll.asked);
     log_line(poll.exit_ns, poll.exit_ns.saturating_sub(poll.enter_ns), poll.thread, poll.cpu, &what)
 }
 
@@ -164,9 +164,9 @@ mod tests {
         let lines = [
             "  ended at s      took   thread  CPU  what, measured",
             "    0.001000   1.50 µs        8    1  futex 0xf00",
-            "    0.002000   2.00 µs        9    0  poll: 3 asked, 1 events",
-            "    0.003000   2.00 µs        9    0  poll: 3 asked, failed",
-            "    0.004000   2.00 µs        9    0  poll: 3 asked, 1 events, 1 left over",
+            "    0.002000   2.00 µs        9    0  poll: 3 polled, 1 events",
+            "    0.003000   2.00 µs        9    0  poll: 3 polled, failed",
+            "    0.004000   2.00 µs        9    0  poll: 3 polled, 1 events, 1 left over",
             "    0.005000   1.50 µs        8    1  futex mutex",
         ];
         assert_eq!(log(waits.into_iter(), polls.into_iter()).unwrap(), lines.map(|l| format!("{l}\n")).concat());

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_told_apart() {
+    fn each_caller_has_a_row() {
         let sites = call_sites(&profile(), 0, "copy");
         let sites: Vec<_> = sites.iter().map(|s| (s.frame.function.as_str(), s.samples)).collect();
         assert_eq!(sites, [("write", 2), ("read", 1)]);

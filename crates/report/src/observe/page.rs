@@ -5,7 +5,7 @@
 
 use super::export::outermost_first;
 use super::hot::{Hot, call_sites, hottest, lines, ratios, total};
-use super::text::{asked, missing};
+use super::text::{descriptors, missing};
 use super::timeline::{distribution, timeline};
 use super::words::{lock_name, of_processes, rate, short, time, waited};
 use crate::function_name::folded;
@@ -222,12 +222,12 @@ fn locks(o: &Observed) -> Markup {
 
 fn polls(o: &Observed) -> Markup {
     html! { div.scroll { table.wide {
-        tr { th { "calls" } th { "calls/s" } th { "events a call" } th { "asked a call" } th { "empty" } th { "blocked a call" } th { "on CPU a call" } th { "time between" } th.name { "call, thread" } }
+        tr { th { "calls" } th { "calls/s" } th { "events a call" } th { "polled a call" } th { "empty" } th { "blocked a call" } th { "on CPU a call" } th { "time between" } th.name { "call, thread" } }
         @for p in o.polls.iter().take(ROWS) {
             @let calls = p.calls.max(1) as f64;
             tr {
                 td { (grouped(p.calls)) } td { (format!("{:.1}", rate(p.calls, o))) }
-                td { (format!("{:.2}", p.events as f64 / calls)) } td { (asked(p)) }
+                td { (format!("{:.2}", p.events as f64 / calls)) } td { (descriptors(p)) }
                 td { (percent_of(p.empty, p.calls)) } td { (time(p.blocked_ns / (p.calls + u64::from(p.open)).max(1))) } td { (time(p.on_cpu_ns / p.calls.max(1))) }
                 td { (distribution(&p.log2_interval_ns)) } td.name { (plain(&p.call)) " " (plain(&p.name)) " " (p.thread) }
             }

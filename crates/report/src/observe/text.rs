@@ -73,7 +73,7 @@ impl Page<'_> {
             lacks(o, "tasks")
         ));
         if o.duration_ns < LEAST_CLASSIFIED_NS {
-            self.line(format!("class     not told of runs under {}", time(LEAST_CLASSIFIED_NS)));
+            self.line(format!("class     none for runs under {}", time(LEAST_CLASSIFIED_NS)));
         }
         for phase in &o.phases {
             let span = if o.phases.len() == 1 {
@@ -95,7 +95,7 @@ impl Page<'_> {
         }
         if let Some(misses) = event_of(profile, "misses") {
             self.functions(profile, misses, "Where misses go");
-            self.tell_tale(profile);
+            self.worst_function(profile);
         }
         for (index, event) in profile.events.iter().enumerate().filter(|(_, e)| e.role == "other") {
             self.functions(profile, index as u32, &format!("Where {} happen", event.name));
@@ -162,7 +162,7 @@ impl Page<'_> {
     }
 
     /// P1's form: share of references, share of misses.
-    fn tell_tale(&mut self, profile: &Profile) {
+    fn worst_function(&mut self, profile: &Profile) {
         if let Some(worst) = ratios(profile).first() {
             self.line(format!(
                 "  {} has {} of references, {} of misses",
@@ -259,7 +259,7 @@ impl Page<'_> {
         }
         self.line(format!(
             "  {:>9} {:>8} {:>7} {:>7} {:>6} {:>8} {:>8}  {}",
-            "calls", "calls/s", "ev/call", "asked", "empty", "blocked", "on CPU", "call, thread"
+            "calls", "calls/s", "ev/call", "polled", "empty", "blocked", "on CPU", "call, thread"
         ));
         for poll in o.polls.iter().take(self.top) {
             self.poll(poll);
@@ -275,9 +275,9 @@ impl Page<'_> {
 
     fn poll(&mut self, p: &Poll) {
         let a_call = |sum: u64| sum as f64 / p.calls.max(1) as f64;
-        let asked = asked(p);
+        let descriptors = descriptors(p);
         self.line(format!(
-            "  {:>9} {:>8.1} {:>7.2} {asked:>7} {:>6} {:>8} {:>8}  {} {} {}",
+            "  {:>9} {:>8.1} {:>7.2} {descriptors:>7} {:>6} {:>8} {:>8}  {} {} {}",
             grouped(p.calls),
             rate(p.calls, self.observed),
             a_call(p.events),
@@ -447,11 +447,11 @@ impl Page<'_> {
 }
 
 /// Descriptors that a call polls: of poll and select on average, of epoll as its set was when looked at.
-pub fn asked(p: &Poll) -> String {
-    match (p.asked, p.watched) {
+pub fn descriptors(p: &Poll) -> String {
+    match (p.descriptors, p.watched) {
         (0, 0) => "–".to_owned(),
         (0, watched) => format!("≈{watched}"),
-        (asked, _) => format!("{:.1}", asked as f64 / p.calls.max(1) as f64),
+        (polled, _) => format!("{:.1}", polled as f64 / p.calls.max(1) as f64),
     }
 }
 

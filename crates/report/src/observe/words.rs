@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_told_by_its_variable_or_its_address() {
+    fn a_lock_is_named_by_its_variable_or_its_address() {
         let lock = |name: &str, variable: &str, alike| Lock {
             kind: "futex".into(),
             name: name.into(),

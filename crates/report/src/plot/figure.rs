@@ -180,7 +180,7 @@ fn legend(panel: &Panel, left: f64) -> Markup {
     }
 }
 
-fn say(panel: &Panel, series: &Series, place: usize, value: f64) -> String {
+fn label(panel: &Panel, series: &Series, place: usize, value: f64) -> String {
     format!("{}, {}: {:.2} ({})", series.name, panel.places[place].replace('\n', " "), value, panel.y_title)
 }
 
@@ -197,12 +197,12 @@ fn lines(panel: &Panel, frame: &Frame) -> Markup {
             g class=(format!("s{i}")) {
                 polyline.l points=(path) {}
                 @for (place, x, y, value) in &dots {
-                    circle.d cx=(at(*x)) cy=(at(*y)) r="4" { title { (say(panel, series, *place, *value)) } }
+                    circle.d cx=(at(*x)) cy=(at(*y)) r="4" { title { (label(panel, series, *place, *value)) } }
                     @if series.from == Some(*place) { circle.r cx=(at(*x)) cy=(at(*y)) r="8" {} }
                 }
             }
             @for (place, theirs) in series.paper.iter().enumerate() {
-                @if let Some(value) = theirs { (diamond(frame.middle(place), frame.y(*value), &say(panel, series, place, *value))) }
+                @if let Some(value) = theirs { (diamond(frame.middle(place), frame.y(*value), &label(panel, series, place, *value))) }
             }
         }
     }
@@ -219,14 +219,14 @@ fn bars(panel: &Panel, frame: &Frame) -> Markup {
             let Some(&value) = series.values.get(place) else { continue };
             let x = frame.middle(place) + if stacked { -0.5 } else { i as f64 - side as f64 / 2.0 } * width;
             let (top, foot) = (frame.y((base + value).max(base)), frame.y((base + value).min(base)));
-            let text = say(panel, series, place, value);
+            let text = label(panel, series, place, value);
             marks.push(html! {
                 g class=(format!("s{i}")) {
                     rect.b x=(at(x)) y=(at(top)) width=(at(width)) height=(at((foot - top).max(0.5))) { title { (text) } }
                 }
             });
             if let Some(Some(theirs)) = series.paper.get(place) {
-                marks.push(diamond(x + width / 2.0, frame.y(*theirs), &say(panel, series, place, *theirs)));
+                marks.push(diamond(x + width / 2.0, frame.y(*theirs), &label(panel, series, place, *theirs)));
             }
             if stacked {
                 base += value;

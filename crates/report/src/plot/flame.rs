@@ -27,7 +27,7 @@ pub(crate) fn flame(nodes: &[Node], kind: &str, unit: &str, name: &str) -> Marku
     let placed = place(nodes, total);
     let depth = placed.iter().map(|p| p.node.depth).max().unwrap_or(0);
     let left_out = nodes.len().saturating_sub(1 + placed.len());
-    let say = |n: &Node| {
+    let label = |n: &Node| {
         format!("{}: {}, {} {unit}", fitted(&n.name, NAME_WIDTH), percent_of(n.weight, total), grouped(n.weight))
     };
     html! {
@@ -37,7 +37,7 @@ pub(crate) fn flame(nodes: &[Node], kind: &str, unit: &str, name: &str) -> Marku
             div.frames {
                 div.icicle data-icicle style={ "height:" ((depth * ROW_HEIGHT).max(ROW_HEIGHT)) "px" } role="group" aria-label={ (name) ". Tab enters, arrow keys move, Enter widens; a table follows." } {
                     @for (i, p) in placed.iter().enumerate() {
-                        button type="button" tabindex=(if i == 0 { "0" } else { "-1" }) class={ "f" (p.node.name.len() % 5) } data-x=(format!("{:.5}", p.from)) data-w=(format!("{:.5}", p.width)) data-v=(say(p.node))
+                        button type="button" tabindex=(if i == 0 { "0" } else { "-1" }) class={ "f" (p.node.name.len() % 5) } data-x=(format!("{:.5}", p.from)) data-w=(format!("{:.5}", p.width)) data-v=(label(p.node))
                             style={ "left:" (pct(p.from)) ";width:" (pct(p.width)) ";top:" ((p.node.depth - 1) * ROW_HEIGHT) "px" } { (fitted(&folded(&p.node.name), NAME_WIDTH)) }
                     }
                 }

@@ -34,7 +34,7 @@ fn passed_on(report: &Report) -> String {
         return String::new();
     };
     format!(
-        "; {} of the references are to lines that CPUs pass on, most to {}: `nearmiss diagnose` tells what that costs",
+        "; {} of the references are to lines that CPUs pass on, most to {}: `nearmiss diagnose` shows what that costs",
         spoken_percent(used, all),
         quoted(&most.object)
     )

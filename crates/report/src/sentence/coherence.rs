@@ -51,7 +51,7 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
     let (name, hint) = match (is_false, report.model.order) {
         (true, _) => ("false sharing", "CPUs write different bytes of it; apart, each would keep its own line"),
         (false, Order::Recorded) => {
-            ("true sharing", "CPUs hand the same bytes to each other; `nearmiss diagnose` tells what else would help")
+            ("true sharing", "CPUs hand the same bytes to each other; `nearmiss diagnose` shows what else would help")
         }
         (false, Order::Modelled) => {
             ("true sharing", "CPUs hand the same bytes to each other; fewer hand-overs would help, not another place")

@@ -97,7 +97,7 @@ fn hint(at: &Level, object: Option<&ObjectRow>) -> &'static str {
 /// Conflict misses without such sets.
 fn everywhere(ranked: &Ranked<'_>, at: &Level) -> Candidate {
     let text = format!(
-        "conflict misses of {}{}: lines in use share sets; `nearmiss diagnose` tells whether to move them apart",
+        "conflict misses of {}{}: lines in use share sets; `nearmiss diagnose` shows whether to move them apart",
         at.name,
         ranked.place(Reason::Conflict)
     );

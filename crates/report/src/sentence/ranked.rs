@@ -69,7 +69,7 @@ impl<'a> Ranked<'a> {
     }
 }
 
-/// Names a function; for the kernel's, also the function of the program on whose behalf the kernel waits, where one has
+/// Names a function; for the kernel's, also the function of the program for which the kernel waits, where one has
 /// half.
 pub(super) fn on_behalf(model: &ModelRecord, row: &FunctionRow) -> String {
     let waits: u64 = model.functions.iter().filter(|row| row.kernel).map(|row| row.tally.stall_cycles).sum();

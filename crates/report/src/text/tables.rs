@@ -175,18 +175,20 @@ impl Page<'_> {
     }
 
     pub(super) fn translation(&mut self) {
-        let Some(told) = self.report.model.translation.filter(|told| told.first_misses > 0) else { return };
-        let walks = told.walks.saturating_add(told.large_walks);
+        let Some(translation) = self.report.model.translation.filter(|translation| translation.first_misses > 0) else {
+            return;
+        };
+        let walks = translation.walks.saturating_add(translation.large_walks);
         let exactness = match self.report.manifest.filter.index_bits {
             0 => "",
-            _ => "; approximate, as the trace's filter of several lines dropped look-ups of pages met shortly before",
+            _ => "; approximate, as the trace's filter of several lines dropped look-ups of pages used shortly before",
         };
         let text = format!(
             "{} look-ups of data missed the first level, {} walked the page table ({} to pages of 2 MiB); of all that \
              ran{exactness}",
-            scaled(told.first_misses),
+            scaled(translation.first_misses),
             scaled(walks),
-            scaled(told.large_walks)
+            scaled(translation.large_walks)
         );
         self.labelled("Pages", &text);
     }

@@ -19,8 +19,8 @@ pub fn render(verdict: &Verdict) -> String {
     lines.extend(verdict.others.iter().map(|other| format!("  {}", judged(verdict, other))));
     lines.extend(verdict.neighbour().map(|(other, outcome)| format!("  neighbour, {}: {outcome}", other.metric)));
     lines.extend(start(verdict));
-    if let (Some(required), Some(met)) = (verdict.required_gain, verdict.required_gain_met) {
-        let word = if met { "met" } else { "not met" };
+    if let (Some(required), Some(reached)) = (verdict.required_gain, verdict.required_gain_met) {
+        let word = if reached { "reached" } else { "not reached" };
         lines.push(format!("  required gain of {:.1}%: {word}", required * 100.0));
     }
     lines.extend(verdict.engaged.iter().flat_map(|text| text.lines()).map(|line| format!("  {}", plain(line))));
@@ -33,15 +33,15 @@ pub fn render(verdict: &Verdict) -> String {
 }
 
 fn headline(verdict: &Verdict) -> String {
-    let whose = match &verdict.remedy {
+    let subject = match &verdict.remedy {
         Some(remedy) => format!(" ({})", plain(remedy)),
         None => format!(": `{}` against `{}`", plain(&verdict.sides.with), plain(&verdict.sides.without)),
     };
     if verdict.kind == MODELLED {
-        return format!("{}{whose}, {}", verdict.outcome, recordings::how_many(verdict));
+        return format!("{}{subject}, {}", verdict.outcome, recordings::how_many(verdict));
     }
     let pairs = format!("pair{}", if verdict.pairs == 1 { "" } else { "s" });
-    format!("{}{whose}, measured in {} {pairs}", verdict.outcome, verdict.pairs)
+    format!("{}{subject}, measured in {} {pairs}", verdict.outcome, verdict.pairs)
 }
 
 /// One metric of both sides, and by how much they differ.
@@ -95,7 +95,7 @@ fn why(verdict: &Verdict) -> impl Iterator<Item = String> {
     }
     let by_cpu = verdict.comparison.metric == "cpu_s" && verdict.others.iter().any(|other| other.metric == "wall_s");
     let by_cpu = by_cpu
-        .then(|| "the CPU time decides: the wall time is too noisy to tell, and may have changed as much".to_owned());
+        .then(|| "the CPU time decides: the wall time is too noisy to decide, and may have changed as much".to_owned());
     [by_cpu, Some(looks(verdict)), could_have_seen(verdict)].into_iter().flatten()
 }
 
@@ -114,7 +114,7 @@ fn could_have_seen(verdict: &Verdict) -> Option<String> {
         (Outcome::TooNoisy, seen) => {
             let seen = seen.map_or("nothing".to_owned(), |seen| format!("{:.1}% or more", seen * 100.0));
             Some(format!(
-                "this run could have seen {seen}; {:.1}% was asked for: give it more time, or a quieter machine",
+                "this run could have seen {seen}; {:.1}% was requested: give it more time, or a quieter machine",
                 verdict.resolution * 100.0
             ))
         }

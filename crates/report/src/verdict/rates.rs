@@ -20,13 +20,13 @@ pub fn beside(verdict: &Verdict, comparison: &Comparison) -> String {
     }
 }
 
-const UNTOLD: &str = "the load tells neither its requests nor its rate, and a side that did less work spends less: \
+const NO_WORK_PRINTED: &str = "the load prints neither its requests nor its rate, and a side that did less work spends less: \
                       name them by --work REGEX or --achieved REGEX, or use `nearmiss-webload rate`";
 
 /// Returns why no verdict stands: which side did not do its work, or that nothing shows it.
 pub fn why_none(verdict: &Verdict) -> Option<String> {
     if verdict.outcome == Outcome::Undecided {
-        return Some(UNTOLD.to_owned());
+        return Some(NO_WORK_PRINTED.to_owned());
     }
     let rates = verdict.rates?;
     let names = match verdict.remedy {
@@ -34,10 +34,11 @@ pub fn why_none(verdict: &Verdict) -> Option<String> {
         None => ("against A", "against B"),
     };
     let short = [(rates.without, names.0), (rates.with, names.1)];
-    let short: Vec<String> = short.iter().filter_map(|(side, name)| what(side, name, verdict.pairs, &rates)).collect();
+    let short: Vec<String> =
+        short.iter().filter_map(|(side, name)| shortfall(side, name, verdict.pairs, &rates)).collect();
     if short.is_empty() {
         return Some(format!(
-            "the load waits for answers, and got {} {} and {} {}, so that less was asked for: compare at a fixed rate \
+            "the load waits for answers, and got {} {} and {} {}, so that less was requested: compare at a fixed rate \
              (`nearmiss-webload rate`)",
             rate(rates.without.achieved),
             names.0,
@@ -51,7 +52,7 @@ pub fn why_none(verdict: &Verdict) -> Option<String> {
     ))
 }
 
-fn what(side: &SideRate, name: &str, runs: usize, rates: &Rates) -> Option<String> {
+fn shortfall(side: &SideRate, name: &str, runs: usize, rates: &Rates) -> Option<String> {
     let tolerance = percent(rates.tolerance);
     if side.missed > 0 {
         let offered = side.offered.map_or_else(String::new, |offered| format!("offered {} and ", rate(offered)));

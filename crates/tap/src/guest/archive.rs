@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_sends_passes_unchanged() {
+    fn entries_of_the_agent_pass_unchanged() {
         let whole = [
             entry(b'L', 150, &[b'n'; 150]),
             entry(b'0', 700, &[7; 700]),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_never_sends_is_refused() {
+    fn entries_that_the_agent_never_sends_are_refused() {
         for kind in [b'1', b'3', b'x', b'g', b'S'] {
             assert_eq!(passed(&entry(kind, 0, b""), 1 << 20), Err(format!("the guest sent an entry of kind {kind}")));
         }

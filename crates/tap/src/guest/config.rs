@@ -174,12 +174,12 @@ fn rounded_down(bytes: u64) -> u64 {
 }
 
 /// Bytes by node, rounded down to 2 MiB.
-pub(super) fn memory_by_node(asked: &[u64], nodes: u32, available: u64) -> Result<Vec<u64>, GuestError> {
+pub(super) fn memory_by_node(requested: &[u64], nodes: u32, available: u64) -> Result<Vec<u64>, GuestError> {
     let nodes = nodes.max(1) as usize;
-    let memory = if asked.is_empty() {
+    let memory = if requested.is_empty() {
         vec![rounded_down((available / 2).min(MOST_BY_DEFAULT)) / nodes as u64; nodes]
     } else {
-        asked.to_vec()
+        requested.to_vec()
     };
     if memory.len() != nodes {
         return Err(GuestError::Config(format!(
@@ -194,7 +194,7 @@ pub(super) fn memory_by_node(asked: &[u64], nodes: u32, available: u64) -> Resul
     }
     if total > available {
         return Err(GuestError::Config(format!(
-            "the guest's memory of {} MiB is more than the {} MiB available here: ask for less with --memory",
+            "the guest's memory of {} MiB is more than the {} MiB available here: give less with --memory",
             total / MIB,
             available / MIB
         )));
@@ -235,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_one_of_few_sizes() {
+    fn a_default_size_of_memory_is_one_of_few() {
         let of = |available: u64| memory_by_node(&[], 1, available * MIB).unwrap()[0] / MIB;
         assert_eq!([512, 800, 22_000, 23_000, 24_700].map(of), [256, 384, 8192, 8192, 12_288]);
         assert_eq!(of(200_000), 12_288);
-        assert_eq!(memory_by_node(&[800 * MIB], 1, 4 << 30).unwrap(), [800 * MIB], "what is asked for is not rounded");
+        assert_eq!(memory_by_node(&[800 * MIB], 1, 4 << 30).unwrap(), [800 * MIB], "a requested size is not rounded");
     }
 
     #[test]
-    fn too_little_memory_is_an_error_that_says_so() {
+    fn too_little_memory_is_an_error_with_both_sizes() {
         assert_eq!(memory_by_node(&[], 2, 4 << 30).unwrap(), vec![1 << 30, 1 << 30]);
         let error = memory_by_node(&[], 1, 300 * MIB).unwrap_err().to_string();
         assert!(error.contains("150 MiB") && error.contains("256"), "{error}");

@@ -35,7 +35,7 @@ pub enum GuestError {
     },
     /// The guest would not have enough memory to work.
     #[error(
-        "the guest would have {have_mib} MiB of memory and needs {need_mib}: ask for more with --memory, or free some of the host's"
+        "the guest would have {have_mib} MiB of memory and needs {need_mib}: give more with --memory, or free some of the host's"
     )]
     TooLittleMemory {
         /// Memory that it would have.

@@ -76,7 +76,7 @@ impl Guardian {
     }
 
     /// Requests QEMU to end by itself, so that the plugin can finish.
-    pub(super) fn ask_to_end(&mut self) {
+    pub(super) fn request_end(&mut self) {
         if let Some(lifeline) = &mut self.lifeline {
             // A guardian that is gone has ended QEMU already.
             let _ = lifeline.write_all(b"T");

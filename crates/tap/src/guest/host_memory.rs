@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counter_that_rose_says_which_memory_was_short() {
+    fn the_counter_that_rose_shows_which_memory_was_short() {
         let place = tempfile::tempdir().unwrap();
         let (machine, group) = (place.path().join("vmstat"), place.path().join("memory.events"));
         fs::write(&machine, "nr_free_pages 7\noom_kill 4\noom_kill_process 9\n").unwrap();

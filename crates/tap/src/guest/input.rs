@@ -42,7 +42,7 @@ impl WaitingInput {
         let terminal = self.terminal;
         thread::spawn(move || {
             let carried = carry(&mut self.port, File::from(self.stream), &stop_reader, |bytes| {
-                if terminal && interrupts.ask_for_end(bytes) {
+                if terminal && interrupts.add_and_test(bytes) {
                     supervision.end(ExitReason::Killed);
                 }
             });
@@ -120,7 +120,7 @@ struct Interrupts {
 }
 
 impl Interrupts {
-    fn ask_for_end(&mut self, bytes: &[u8]) -> bool {
+    fn add_and_test(&mut self, bytes: &[u8]) -> bool {
         const INTERRUPT: u8 = 3;
         const WITHIN: Duration = Duration::from_secs(1);
         let now = Instant::now();

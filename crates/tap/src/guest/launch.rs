@@ -22,21 +22,21 @@ use super::initramfs::Initramfs;
 use super::input::WaitingInput;
 use super::keep::{self, Unpacker};
 use super::kernel_argument::check_length;
+use super::kernel_description::{Gathering, KernelDescription};
 use super::machine::{Purpose, Running};
 use super::messages::GuestEvent;
-use super::protocol::{Asked, Protocol};
+use super::protocol::{Protocol, Requested};
 use super::relay::{Tail, outwards};
 use super::saved::{self, AgentFile, Common, Saved};
 use super::supervision::Supervision;
 use super::supervisor::Supervisor;
-use super::told::{Gathering, KernelTold};
 use super::{Guest, GuestStart, NodeMemory, memory_file, time_limit};
 
 static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest-init"));
 
 /// Path inside the guest at which the agent puts the preloaded library.
 const PRELOAD_PATH: &str = "/run/nearmiss/preload.so";
-/// Where the command's output stays inside, in memory.
+/// Directory of the command's output inside, in memory.
 const OUTPUT_PATH: &str = "/run/nearmiss-output";
 
 /// An order is a few bytes, and the agent reads orders whenever it is notified.
@@ -55,9 +55,9 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     if config.command.output_stays {
         kinds[1] = StreamKind::File(OUTPUT_PATH.into(), 0);
     }
-    let told = KernelTold::kept(&config.kernel);
-    let asked = Asked { kernel: told.is_none(), warm_up: config.warm_up, keep: keep.is_some() };
-    let files = agent_files(&mut config, asked, &streams, &kinds);
+    let description = KernelDescription::kept(&config.kernel);
+    let requested = Requested { kernel: description.is_none(), warm_up: config.warm_up, keep: keep.is_some() };
+    let files = agent_files(&mut config, requested, &streams, &kinds);
     let hardware = Hardware {
         qemu: &config.qemu,
         shape: config.shape,
@@ -69,9 +69,9 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
 
     let supervision = Arc::new(Supervision::new(guardian));
     let (events, event_receiver) = channel();
-    if let Some(told) = told {
+    if let Some(description) = description {
         // The receiver is right here.
-        drop(events.send(GuestEvent::Kernel(told)));
+        drop(events.send(GuestEvent::Kernel(description)));
     }
     let [control, input_port, output_port, error_port] = ports;
     let [input, output, error] = streams;
@@ -89,7 +89,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
     });
     let mut supervisor = Supervisor {
         channel: Channel::new(control.try_clone().tried("the control port")?),
-        protocol: Protocol::new(asked),
+        protocol: Protocol::new(requested),
         events,
         supervision: Arc::clone(&supervision),
         guardian_events: reports.events,
@@ -101,7 +101,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         unpacker: keep.map(|directory| Unpacker::start(directory, memory.iter().map(|(bytes, _)| bytes).sum())),
         waiting_input: None,
         input: None,
-        gathering: asked.kernel.then(Gathering::default),
+        gathering: requested.kernel.then(Gathering::default),
         kernel: config.kernel,
         host_memory: OomKills::now(),
         program: config.command.argv[0].to_string_lossy().into_owned(),
@@ -208,11 +208,11 @@ fn archive(config: &GuestConfig, files: &[AgentFile]) -> Result<Vec<u8>, GuestEr
 /// Returns the files that the agent needs for this run.
 fn agent_files(
     config: &mut GuestConfig,
-    asked: Asked,
+    requested: Requested,
     streams: &[Option<OwnedFd>; 3],
     kinds: &[StreamKind; 3],
 ) -> Vec<AgentFile> {
-    let content = agent_config(config, asked, streams, kinds);
+    let content = agent_config(config, requested, streams, kinds);
     let library = config.preload.take().map(|content| AgentFile { path: "/preload.so", mode: 0o755, content });
     let input = config.command.spooled.take();
     let input = input.map(|content| AgentFile { path: "/warm-input", mode: 0o600, content });
@@ -223,7 +223,7 @@ fn agent_files(
 /// `key=value`, each ended by a NUL.
 fn agent_config(
     config: &GuestConfig,
-    asked: Asked,
+    requested: Requested,
     streams: &[Option<OwnedFd>; 3],
     kinds: &[StreamKind; 3],
 ) -> Vec<u8> {
@@ -271,16 +271,16 @@ fn agent_config(
             put("termios", termios_text(&settings, kinds[0] == StreamKind::Terminal).as_bytes());
         }
     }
-    put("symbols", if asked.kernel { b"1" } else { b"0" });
+    put("symbols", if requested.kernel { b"1" } else { b"0" });
     put(
         "warm",
-        match asked.warm_up {
+        match requested.warm_up {
             WarmUp::Nothing => b"0",
             WarmUp::Files => b"1",
             WarmUp::Run(_) => b"2",
         },
     );
-    put("keep", if asked.keep { b"1" } else { b"0" });
+    put("keep", if requested.keep { b"1" } else { b"0" });
     put("preload", if config.preload.is_some() { b"1" } else { b"0" });
     text
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::command_status::CommandStatus;
-use super::told::KernelTold;
+use super::kernel_description::KernelDescription;
 
 /// Sends an order to the agent.
 pub(super) fn send_order(to: &mut impl Write, order: &str) -> io::Result<()> {
@@ -65,7 +65,7 @@ pub enum GuestEvent {
         settled: bool,
     },
     /// The guest kernel's own description; kept from an earlier boot, or sent by this one.
-    Kernel(KernelTold),
+    Kernel(KernelDescription),
     /// The agent waits for `Guest::go`.
     Ready,
     /// Files that the command will surely read were read ahead.

@@ -26,6 +26,7 @@ mod input;
 mod keep;
 mod kernel;
 mod kernel_argument;
+mod kernel_description;
 mod launch;
 mod machine;
 mod memory_file;
@@ -40,7 +41,6 @@ mod spool;
 mod supervision;
 mod supervisor;
 mod time_limit;
-mod told;
 mod waits;
 mod warm;
 
@@ -58,10 +58,10 @@ pub use error::GuestError;
 pub use exit::{ExitReason, GuestExit};
 pub use kernel::KernelImage;
 pub use kernel_argument::KernelArgument;
+pub use kernel_description::KernelDescription;
 pub use messages::{GuestEvent, PerfRing, WarmEnd, WarmFiles};
 pub use qemu::QemuBinary;
 pub use signals::{CaughtSignals, ForwardSignals};
-pub use told::KernelTold;
 pub use warm::Warmth;
 
 use error::Tried;
@@ -89,10 +89,10 @@ pub fn saved_guests() -> std::path::PathBuf {
     KernelImage::cache().with_file_name("guests")
 }
 
-/// Returns the memory by node that [`Guest::launch`] makes of `asked` bytes by node (empty: half of what is available,
+/// Returns the memory by node that [`Guest::launch`] makes of `requested` bytes by node (empty: half of what is available,
 /// split evenly).
-pub fn plan_memory(asked: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
-    config::memory_by_node(asked, nodes, config::available_memory())
+pub fn plan_memory(requested: &[u64], nodes: u32) -> Result<Vec<u64>, GuestError> {
+    config::memory_by_node(requested, nodes, config::available_memory())
 }
 
 /// The memory of one node of the guest.
@@ -118,7 +118,7 @@ impl NodeMemory {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootFacts {
     /// The kernel's own description; `None` where a guest that is there could not send it.
-    pub kernel: Option<KernelTold>,
+    pub kernel: Option<KernelDescription>,
     /// The perf rings, a CPU each.
     pub perf_rings: Vec<PerfRing>,
     /// How long the guest took to become quiet after its boot, in ms.
@@ -178,7 +178,7 @@ impl Guest {
         let mut facts = BootFacts::default();
         loop {
             match self.events.recv().ok()? {
-                GuestEvent::Kernel(told) => facts.kernel = Some(told),
+                GuestEvent::Kernel(kernel_description) => facts.kernel = Some(kernel_description),
                 GuestEvent::Perf(ring) => facts.perf_rings.push(ring),
                 GuestEvent::Quiet { ms, settled } => (facts.quiet_ms, facts.settled) = (ms, settled),
                 GuestEvent::Ready => return Some(facts),

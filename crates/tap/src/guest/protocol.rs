@@ -9,7 +9,7 @@ use super::messages::{GuestEvent, Line};
 
 /// The host's requests to this guest.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     /// The kernel's symbols and types.
     pub(super) kernel: bool,
     pub(super) warm_up: WarmUp,
@@ -34,15 +34,15 @@ const MOST_REMARKS: u32 = 16;
 
 /// Checks the order of the agent's lines.
 pub(super) struct Protocol {
-    asked: Asked,
+    requested: Requested,
     phase: Phase,
     files: u32,
     remarks: u32,
 }
 
 impl Protocol {
-    pub(super) fn new(asked: Asked) -> Self {
-        Self { asked, phase: Phase::Booting, files: 0, remarks: 0 }
+    pub(super) fn new(requested: Requested) -> Self {
+        Self { requested, phase: Phase::Booting, files: 0, remarks: 0 }
     }
 
     /// Checks a line. Errors: it is out of place, or was not requested.
@@ -53,11 +53,11 @@ impl Protocol {
             (phase, Line::Error(_)) => phase,
             (Booting, Line::Event(Event::Perf(_) | Event::Quiet { .. })) => Booting,
             (Booting, Line::Event(Event::Ready)) => Ready,
-            (Ready, Line::Event(Event::Warmed(_))) if self.asked.warm_up != WarmUp::Nothing => ReadAhead,
-            (ReadAhead, Line::Event(Event::WarmRun(_))) if matches!(self.asked.warm_up, WarmUp::Run(_)) => RanAhead,
+            (Ready, Line::Event(Event::Warmed(_))) if self.requested.warm_up != WarmUp::Nothing => ReadAhead,
+            (ReadAhead, Line::Event(Event::WarmRun(_))) if matches!(self.requested.warm_up, WarmUp::Run(_)) => RanAhead,
             (Ready | ReadAhead | RanAhead, Line::Event(Event::Begin { .. })) => Running,
             (Running, Line::Event(Event::Ended { .. })) => Ended,
-            (Ended, Line::Deleted(_) | Line::NotKept(_)) if self.asked.keep => {
+            (Ended, Line::Deleted(_) | Line::NotKept(_)) if self.requested.keep => {
                 one_more(&mut self.files, MOST_FILES, "files that are not kept")?
             }
             (Ended, Line::Refused { .. } | Line::Kernel(_)) => {
@@ -73,18 +73,18 @@ impl Protocol {
 
     /// Checks whether a part of the kernel's symbols or types may come now.
     pub(super) fn file(&self) -> Result<(), String> {
-        if self.asked.kernel && self.phase == Phase::Booting {
+        if self.requested.kernel && self.phase == Phase::Booting {
             return Ok(());
         }
-        Err("symbols or types of the kernel, which nobody asked for".into())
+        Err("symbols or types of the kernel without a request".into())
     }
 
     /// Checks whether a part of an archive may come now.
     pub(super) fn archive(&self) -> Result<(), String> {
-        if self.asked.keep && self.phase == Phase::Ended {
+        if self.requested.keep && self.phase == Phase::Ended {
             return Ok(());
         }
-        Err("files, which nobody asked for".into())
+        Err("files without a request".into())
     }
 
     /// Describes a line that should not have come.
@@ -133,11 +133,11 @@ mod tests {
     const EXIT: &str = "exit status=0 terminal=0 output=0 error=0 oom=0 full=0";
     const WARMED: &str = "warmed files=1 bytes=2 whole=1";
     const RAN: &str = "warm-run status=0 ended=1 failed=";
-    const ALL: Asked = Asked { kernel: true, warm_up: WarmUp::Run(Duration::ZERO), keep: true };
-    const LEAST: Asked = Asked { kernel: false, warm_up: WarmUp::Nothing, keep: false };
+    const ALL: Requested = Requested { kernel: true, warm_up: WarmUp::Run(Duration::ZERO), keep: true };
+    const LEAST: Requested = Requested { kernel: false, warm_up: WarmUp::Nothing, keep: false };
 
-    fn after(asked: Asked, lines: &[&str]) -> Result<Protocol, String> {
-        let mut protocol = Protocol::new(asked);
+    fn after(requested: Requested, lines: &[&str]) -> Result<Protocol, String> {
+        let mut protocol = Protocol::new(requested);
         for line in lines {
             protocol.line(&parse_line(line).unwrap())?;
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_line_has_its_time() {
-        let refused = |asked, lines: &[&str]| after(asked, lines).err().unwrap();
+        let refused = |requested, lines: &[&str]| after(requested, lines).err().unwrap();
         assert_eq!(refused(ALL, &["ready", PERF]), "\"perf\" out of place");
         assert_eq!(refused(ALL, &["ready", "ready"]), "\"ready\" out of place");
         assert_eq!(refused(ALL, &["ready", WARMED, WARMED]), "\"warmed\" out of place");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_refused() {
+    fn lines_and_files_without_a_request_are_refused() {
         let refused = |lines: &[&str]| after(LEAST, lines).err().unwrap();
         assert_eq!(refused(&["ready", WARMED]), "\"warmed\" out of place");
         assert_eq!(refused(&["ready", "begin pid=7", "ended status=0", "deleted /a"]), "\"deleted\" out of place");

@@ -110,22 +110,22 @@ pub(super) struct Tail {
 impl Tail {
     const KEPT: usize = 64 << 10;
 
-    /// Follows a reader until its end, on a thread of its own. Calls `said` once, when the text contains `words`.
+    /// Follows a reader until its end, on a thread of its own. Calls `on_match` once, when the text contains `words`.
     pub(super) fn follow(
         mut reader: impl Read + Send + 'static,
         words: &'static str,
-        said: impl FnOnce() + Send + 'static,
+        on_match: impl FnOnce() + Send + 'static,
     ) -> Self {
         let tail = Self::default();
         let shared = tail.clone();
         thread::spawn(move || {
             let mut block = vec![0; 4096];
-            let mut said = Some(said);
+            let mut on_match = Some(on_match);
             while let Ok(length @ 1..) = reader.read(&mut block) {
                 if shared.add(&block[..length], words)
-                    && let Some(said) = said.take()
+                    && let Some(on_match) = on_match.take()
                 {
-                    said();
+                    on_match();
                 }
             }
             shared.ended.store(true, Ordering::Release);
@@ -197,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn words_are_heard_across_blocks_and_once() {
+    fn words_are_found_across_blocks_and_once() {
         let (mut console, theirs) = UnixStream::pair().unwrap();
-        let (heard, hears) = std::sync::mpsc::channel();
-        let tail = Tail::follow(theirs, "System halted", move || heard.send(()).unwrap());
+        let (found, matches) = std::sync::mpsc::channel();
+        let tail = Tail::follow(theirs, "System halted", move || found.send(()).unwrap());
         console.write_all(b"[1] reboot: System ha").unwrap();
         thread::sleep(SOON);
-        assert!(hears.try_recv().is_err());
+        assert!(matches.try_recv().is_err());
         console.write_all(b"lted\nSystem halted\n").unwrap();
         drop(console);
-        hears.recv().unwrap();
-        assert!(tail.final_text().ends_with("System halted\n") && hears.recv().is_err());
+        matches.recv().unwrap();
+        assert!(tail.final_text().ends_with("System halted\n") && matches.recv().is_err());
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_too_long_or_no_pipe_is_refused() {
+    fn input_without_an_end_or_a_pipe_or_too_long_is_refused() {
         let (reader, writer) = std::io::pipe().unwrap();
         assert!(why(reader, SOON).contains("did not end within --warm-limit"));
         drop(writer);

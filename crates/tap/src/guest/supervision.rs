@@ -14,7 +14,7 @@ pub(super) struct Supervision {
     ended: Condvar,
     ready: AtomicBool,
     begun: AtomicBool,
-    asked_for_waits: AtomicBool,
+    waits_requested: AtomicBool,
 }
 
 impl Supervision {
@@ -25,7 +25,7 @@ impl Supervision {
             ended: Condvar::new(),
             ready: AtomicBool::new(false),
             begun: AtomicBool::new(false),
-            asked_for_waits: AtomicBool::new(false),
+            waits_requested: AtomicBool::new(false),
         }
     }
 
@@ -47,13 +47,13 @@ impl Supervision {
     }
 
     /// Accepts the agent's reports of waits from here on.
-    pub(super) fn ask_for_waits(&self) {
-        self.asked_for_waits.store(true, Ordering::Release);
+    pub(super) fn request_waits(&self) {
+        self.waits_requested.store(true, Ordering::Release);
     }
 
     /// Returns whether the command's waits were requested.
-    pub(super) fn has_asked_for_waits(&self) -> bool {
-        self.asked_for_waits.load(Ordering::Acquire)
+    pub(super) fn waits_requested(&self) -> bool {
+        self.waits_requested.load(Ordering::Acquire)
     }
 
     /// Ends the guest's programs at once.
@@ -64,9 +64,9 @@ impl Supervision {
     }
 
     /// Lets the guest's programs end by themselves.
-    pub(super) fn ask_to_end(&self) {
+    pub(super) fn request_end(&self) {
         if let Ok(mut guardian) = self.guardian.lock() {
-            guardian.ask_to_end();
+            guardian.request_end();
         }
     }
 

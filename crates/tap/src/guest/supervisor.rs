@@ -15,12 +15,12 @@ use super::host_memory::OomKills;
 use super::input::{InputRelay, WaitingInput};
 use super::keep::Unpacker;
 use super::kernel::KernelImage;
+use super::kernel_description::Gathering;
 use super::messages::{GuestEvent, Line, Totals, parse_line};
 use super::protocol::Protocol;
 use super::relay::{Progress, Tail};
 use super::supervision::Supervision;
 use super::time_limit;
-use super::told::Gathering;
 use super::waits::Waits;
 
 /// The host's side of a guest, until its end.
@@ -51,7 +51,7 @@ pub(super) struct Supervisor {
 const NAMED: usize = 1000;
 
 #[derive(Default)]
-struct Seen {
+struct Received {
     kernel: Option<String>,
     deleted: Vec<PathBuf>,
     more_deleted: u64,
@@ -65,7 +65,7 @@ struct Seen {
 impl Supervisor {
     /// Runs until the guest is gone.
     pub(super) fn run(mut self) -> GuestExit {
-        let mut seen = Seen::default();
+        let mut seen = Received::default();
         let exit = match self.follow(&mut seen) {
             Ok(Some(totals)) => {
                 let missing = self.finish_streams(&totals);
@@ -75,14 +75,14 @@ impl Supervisor {
                 exit
             }
             Ok(None) => self.broke_off(seen),
-            Err(why) => self.broke_off(Seen { error: Some(why), ..seen }),
+            Err(why) => self.broke_off(Received { error: Some(why), ..seen }),
         };
         drop(self.input.take());
         exit
     }
 
     /// The agent's last word, or `None` when the guest ended without one. Errors: why it is not listened to any longer.
-    fn follow(&mut self, seen: &mut Seen) -> Result<Option<Totals>, String> {
+    fn follow(&mut self, seen: &mut Received) -> Result<Option<Totals>, String> {
         loop {
             match self.channel.next().map_err(|broken| self.protocol.violation(&broken.to_string()))? {
                 Some(Frame::Text(text)) => {
@@ -97,7 +97,7 @@ impl Supervisor {
         }
     }
 
-    fn text(&mut self, text: &str, seen: &mut Seen) -> Result<Option<Totals>, String> {
+    fn text(&mut self, text: &str, seen: &mut Received) -> Result<Option<Totals>, String> {
         let Some(line) = parse_line(text) else {
             let start: String = text.chars().take(80).collect();
             return Err(self.protocol.violation(&format!("\"{start}\"")));
@@ -123,9 +123,9 @@ impl Supervisor {
     fn event(&mut self, event: GuestEvent) -> Result<(), String> {
         if event == GuestEvent::Ready {
             if let Some(gathering) = self.gathering.take() {
-                let told = gathering.finish(&self.kernel)?;
+                let description = gathering.finish(&self.kernel)?;
                 // The events may have no receiver; the guest goes on all the same.
-                drop(self.events.send(GuestEvent::Kernel(told)));
+                drop(self.events.send(GuestEvent::Kernel(description)));
             }
             self.supervision.now_ready();
             time_limit::of_start(self.run_ahead, &self.supervision);
@@ -146,9 +146,9 @@ impl Supervisor {
         }
     }
 
-    fn waits(&self, line: &str, seen: &mut Seen) -> Result<(), String> {
-        if !self.supervision.has_asked_for_waits() {
-            return Err(self.protocol.violation("\"waits\", which nobody asked for"));
+    fn waits(&self, line: &str, seen: &mut Received) -> Result<(), String> {
+        if !self.supervision.waits_requested() {
+            return Err(self.protocol.violation("\"waits\" without a request"));
         }
         if seen.waits.line(line) {
             self.supervision.end(ExitReason::TimedOut);
@@ -177,12 +177,12 @@ impl Supervisor {
         let streams = [(&self.terminal, totals.terminal), (&self.output, totals.output), (&self.error, totals.error)];
         let waited = streams.into_iter().filter_map(|(progress, bytes)| progress.as_ref()?.wait_for(bytes).err());
         let missing: u64 = waited.fold(0, u64::saturating_add);
-        (missing > 0).then(|| format!("the guest told of {missing} bytes of output that never came"))
+        (missing > 0).then(|| format!("{missing} bytes of output that the guest announced never came"))
     }
 
     /// Lets QEMU and its plugin finish, but not for long.
     fn end_quietly(&mut self) {
-        self.supervision.ask_to_end();
+        self.supervision.request_end();
         self.end_soon();
     }
 
@@ -194,7 +194,7 @@ impl Supervisor {
         self.supervision.kill();
     }
 
-    fn command_ended(&mut self, totals: &Totals, seen: Seen) -> GuestExit {
+    fn command_ended(&mut self, totals: &Totals, seen: Received) -> GuestExit {
         if let Some((stage, errno)) = &seen.refused {
             let why = exit::refusal(stage, *errno, &self.program, &self.directory);
             return GuestExit::of(ExitReason::Refused(why));
@@ -223,12 +223,12 @@ impl Supervisor {
         }
     }
 
-    fn broke_off(&mut self, seen: Seen) -> GuestExit {
+    fn broke_off(&mut self, seen: Received) -> GuestExit {
         self.end_soon();
         let ends: Vec<String> = BufReader::new(&mut self.guardian_events).lines().map_while(Result::ok).collect();
         let console = printable_lines(&self.console.final_text());
-        let asked_for = self.supervision.reason().filter(|_| seen.error.is_none());
-        let reason = asked_for.or_else(|| exit::from_console(&console)).unwrap_or_else(|| {
+        let requested = self.supervision.reason().filter(|_| seen.error.is_none());
+        let reason = requested.or_else(|| exit::from_console(&console)).unwrap_or_else(|| {
             let mut parts: Vec<String> = seen.error.into_iter().collect();
             parts.extend(ends.iter().map(|end| exit::program_end(end)));
             if ends.iter().any(|end| end.ends_with(" signal 9")) {

@@ -50,7 +50,7 @@ pub(super) fn of_start(run_ahead: Duration, supervision: &Arc<Supervision>) {
 /// waits; the guest ends with the answer, or without one.
 pub(super) fn of_command(limit: Duration, supervision: &Arc<Supervision>, mut control: UnixStream) {
     after(limit, supervision, move |supervision| {
-        supervision.ask_for_waits();
+        supervision.request_waits();
         if send_order(&mut control, "waits").is_ok() {
             supervision.wait_for_end(LONGEST_ANSWER);
         }

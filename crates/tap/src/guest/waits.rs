@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Lines that are read; the guest is not trusted.
 const MOST_LINES: usize = 1024;
 /// Most sentences reported.
-const MOST_SAID: usize = 8;
+const MOST_SENTENCES: usize = 8;
 /// States of a TCP socket in `/proc/net/tcp`.
 const SYN_SENT: &str = "02";
 const LISTEN: &str = "0A";
@@ -62,23 +62,23 @@ impl Waits {
 
     /// Returns one sentence a process and socket, and one of connections that no process accepted.
     pub(super) fn sentences(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut sentences = Vec::new();
         for task in &self.tasks {
             for on in task.sockets.iter().filter_map(|inode| self.sockets.get(inode)) {
                 let sentence = format!("`{}` (process {}) waited {on}", task.name, task.process);
-                if !said.contains(&sentence) && said.len() < MOST_SAID {
-                    said.push(sentence);
+                if !sentences.contains(&sentence) && sentences.len() < MOST_SENTENCES {
+                    sentences.push(sentence);
                 }
             }
         }
         match self.count("AttemptFails") {
             None | Some(0) => {}
-            Some(1) => said.push("1 attempt to connect over TCP was refused: nobody listened".into()),
+            Some(1) => sentences.push("1 attempt to connect over TCP was refused: nobody listened".into()),
             Some(refused) => {
-                said.push(format!("{refused} attempts to connect over TCP were refused: nobody listened"));
+                sentences.push(format!("{refused} attempts to connect over TCP were refused: nobody listened"));
             }
         }
-        said
+        sentences
     }
 
     fn count(&self, column: &str) -> Option<u64> {
@@ -133,14 +133,14 @@ fn unix(line: &str) -> Option<(u64, String)> {
 mod tests {
     use super::*;
 
-    fn said(lines: &[&str]) -> Vec<String> {
+    fn sentences(lines: &[&str]) -> Vec<String> {
         let mut waits = Waits::default();
         assert!(lines.iter().all(|line| !waits.line(line)) && waits.line("end"));
         waits.sentences()
     }
 
     #[test]
-    fn a_process_is_told_with_what_its_socket_waits_for() {
+    fn a_process_is_reported_with_the_wait_of_its_socket() {
         let lines = [
             "task process=7 call=7 sockets=11,12 name=client",
             "task process=8 call=288 sockets=13 name=my server",
@@ -162,7 +162,7 @@ mod tests {
             "`reader` (process 9) waited for somebody to connect to /run/server.sock",
             "31 attempts to connect over TCP were refused: nobody listened",
         ];
-        assert_eq!(said(&lines), expected);
+        assert_eq!(sentences(&lines), expected);
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
         let mut lines =
             vec!["udp 0: 0100007F:0035 00000000:0000 07 0:0 0:0 0 0 0 1 2", "tcp", "unix 1", "task name=", "?"];
         lines.extend(many.iter().map(String::as_str));
-        let said = said(&lines);
-        assert_eq!(said.len(), MOST_SAID);
-        assert_eq!(said[0], "`x` (process 0) waited for a datagram at 127.0.0.1:53");
+        let reported = sentences(&lines);
+        assert_eq!(reported.len(), MOST_SENTENCES);
+        assert_eq!(reported[0], "`x` (process 0) waited for a datagram at 127.0.0.1:53");
         assert!(address("F\u{e4}00007:0050").is_none() && address("0100007\u{e4}:0050").is_none());
     }
 }

@@ -169,8 +169,8 @@ pub struct Reading {
 impl Reading {
     /// Returns the figures that the user specifies, and those of a known load beside them. The output is of the load's
     /// first run: figures that are missing in it are not looked for later.
-    pub(crate) fn of(asked: &Reading, output: &str) -> Result<Reading, Error> {
-        let mut reading = asked.clone();
+    pub(crate) fn of(requested: &Reading, output: &str) -> Result<Reading, Error> {
+        let mut reading = requested.clone();
         let Some(known) = known(output)? else { return Ok(reading) };
         let printed = |name: &str, expression: &str, take| printed(known, name, expression, take, output);
         reading.work = reading.work.or(printed(WORK, known.work.0, known.work.1)?);
@@ -203,13 +203,13 @@ impl Reading {
         for printed in &self.figures {
             figures.push((printed.name.clone(), printed.find(output)?));
         }
-        let is_behind = self.behind.is_some_and(|said| output.lines().any(|line| line == said));
+        let is_behind = self.behind.is_some_and(|notice| output.lines().any(|line| line == notice));
         figures.extend(is_behind.then(|| (BEHIND.to_owned(), 1.0)));
         Ok(figures)
     }
 
     /// Whether a figure gives the work of a run.
-    pub(crate) fn tells_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.work.is_some() || self.achieved.is_some()
     }
 
@@ -232,7 +232,7 @@ fn known(output: &str) -> Result<Option<&'static Known>, Error> {
 }
 
 /// Whether a load that ended with this status printed its figures all the same: the rates then show what was missed.
-pub(crate) fn told_all_the_same(status: Status, output: &str) -> bool {
+pub(crate) fn has_printed_figures(status: Status, output: &str) -> bool {
     let Status::Exited(code) = status else { return false };
     known(output).is_ok_and(|known| known.is_some_and(|known| known.missed.contains(&code)))
 }

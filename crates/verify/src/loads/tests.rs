@@ -46,17 +46,17 @@ fn well_known_loads_are_read_without_options() {
 }
 
 /// A figure that the user names.
-fn asked(option: &'static str, expression: &str) -> Printed {
+fn named(option: &'static str, expression: &str) -> Printed {
     Printed::new(option, expression, Better::Higher).unwrap()
 }
 
 #[test]
-fn what_the_user_names_comes_before_what_is_known() {
+fn figures_that_the_user_names_come_before_known_ones() {
     let output = include_str!("../../fixtures/webload-rate.txt");
     let by_user = Reading {
-        work: Some(asked("--work", "offered ([0-9]+)")),
+        work: Some(named("--work", "offered ([0-9]+)")),
         offered: Some(Offered::Given(7.0)),
-        figures: vec![asked("--higher", "p90 ([0-9.]+)")],
+        figures: vec![named("--higher", "p90 ([0-9.]+)")],
         ..Reading::default()
     };
     let reading = Reading::of(&by_user, output).unwrap();
@@ -65,7 +65,7 @@ fn what_the_user_names_comes_before_what_is_known() {
     assert_eq!((value(WORK), value(OFFERED), value("p90 ([0-9.]+)")), (Some(2008.0), Some(7.0), Some(0.216)));
     assert_eq!(value("mean_ms"), None);
     assert_eq!(reading.judged(), [("p90 ([0-9.]+)".to_owned(), Better::Higher)]);
-    let missing = Reading { work: Some(asked("--work", "units ([0-9]+)")), ..Reading::default() };
+    let missing = Reading { work: Some(named("--work", "units ([0-9]+)")), ..Reading::default() };
     let error = Reading::of(&missing, output).unwrap().figures(output).unwrap_err();
     assert_eq!(error, "nothing in the output matches --work \"units ([0-9]+)\"");
 }
@@ -81,10 +81,10 @@ fn a_rate_is_a_result_where_none_was_offered() {
 }
 
 #[test]
-fn a_load_that_missed_its_rate_has_told_its_figures() {
+fn a_load_that_missed_its_rate_has_printed_its_figures() {
     let webload = include_str!("../../fixtures/webload-rate.txt");
-    let told = [3, 4, 1].map(|code| told_all_the_same(Status::Exited(code), webload));
-    assert_eq!(told, [true, true, false]);
-    assert!(!told_all_the_same(Status::Exited(3), include_str!("../../fixtures/h2load.txt")));
-    assert!(!told_all_the_same(Status::Exited(3), "cannot connect"));
+    let printed = [3, 4, 1].map(|code| has_printed_figures(Status::Exited(code), webload));
+    assert_eq!(printed, [true, true, false]);
+    assert!(!has_printed_figures(Status::Exited(3), include_str!("../../fixtures/h2load.txt")));
+    assert!(!has_printed_figures(Status::Exited(3), "cannot connect"));
 }

@@ -77,7 +77,7 @@ static void open_file(int i)
 	fds[i] = fd;
 }
 
-static void say(const char *what, long long returned, int error, const void *bytes)
+static void print_result(const char *what, long long returned, int error, const void *bytes)
 {
 	printf("%s %lld %d", what, returned, error);
 	if (bytes && returned > 0)
@@ -91,7 +91,7 @@ static void say(const char *what, long long returned, int error, const void *byt
 	do {                                                \
 		errno = UNTOUCHED;                              \
 		long long returned = (long long)(call);         \
-		say(what, returned, errno, bytes);              \
+		print_result(what, returned, errno, bytes);              \
 	} while (0)
 
 /* Three parts of the buffer, of which the middle one may be empty. */

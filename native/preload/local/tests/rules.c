@@ -36,7 +36,7 @@ static char policy(char *page)
 }
 
 /* Prints the homes given to a call at this linked address, page by page. */
-static void ask(uintptr_t base, uintptr_t linked, size_t pages)
+static void print_homes(uintptr_t base, uintptr_t linked, size_t pages)
 {
 	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
@@ -60,11 +60,11 @@ int main(void)
 	snprintf(list, sizeof list, "%s+100:0-2000=0;%s+100#1:2000-ffffffffffffffff=i;%s+200:1800-2800=i;absent+300:0-1000=0",
 		 name, name, name);
 	printf("%u rules\n", read_rules(list, 1));
-	ask(base, 0x100, 4); /* the first time: the first rule alone */
-	ask(base, 0x100, 4); /* the second: both */
-	ask(base, 0x200, 4); /* whole pages, by where a part begins and ends */
-	ask(base, 0x300, 2); /* of a file that is not loaded */
-	ask(base, 0x100 + 4, 2); /* returns nine bytes behind the call */
+	print_homes(base, 0x100, 4); /* the first time: the first rule alone */
+	print_homes(base, 0x100, 4); /* the second: both */
+	print_homes(base, 0x200, 4); /* whole pages, by where a part begins and ends */
+	print_homes(base, 0x300, 2); /* of a file that is not loaded */
+	print_homes(base, 0x100 + 4, 2); /* returns nine bytes behind the call */
 	printf("%zu pages, %zu refused\n", homed / PAGE, refused);
 	return 0;
 }

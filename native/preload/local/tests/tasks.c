@@ -13,7 +13,7 @@
 extern char **environ;
 static int late;
 
-static void say(const char *what)
+static void print_cpus(const char *what)
 {
 	cpu_set_t set;
 	if (late)
@@ -31,14 +31,14 @@ static void say(const char *what)
 
 static void *thread(void *unused)
 {
-	say("thread");
+	print_cpus("thread");
 	return unused;
 }
 
 static int c11(void *unused)
 {
 	(void)unused;
-	say("c11");
+	print_cpus("c11");
 	return 0;
 }
 
@@ -54,10 +54,10 @@ int main(int argc, char **argv)
 {
 	late = argc > 1 && strstr(argv[1], "late") != NULL;
 	if (argc > 1 && strncmp(argv[1], "spawned", 7) == 0) {
-		say("spawned");
+		print_cpus("spawned");
 		return 0;
 	}
-	say("main");
+	print_cpus("main");
 	pthread_t posix;
 	thrd_t other;
 	if (pthread_create(&posix, NULL, thread, NULL) != 0)
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	thrd_join(other, NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		say("forked");
+		print_cpus("forked");
 		execl(argv[0], argv[0], late ? "spawned-late" : "spawned", NULL);
 		_exit(1);
 	}

@@ -33,8 +33,8 @@ static int is_known(const char *line)
 	} else if (sscanf(line, "budget %" SCNu64, &now) == 1) {
 		thread = (struct pace_thread){ 0 };
 		aim = (struct pace_aim){ .budget_ns = now };
-	} else if (sscanf(line, "asked %" SCNu64, &now) == 1) {
-		pace_asked(&thread, now);
+	} else if (sscanf(line, "polls %" SCNu64, &now) == 1) {
+		pace_polled(&thread, now);
 	} else if (sscanf(line, "cpu %" SCNu64, &now) == 1) {
 		pace_next_phase(&thread, now);
 	} else if (sscanf(line, "phases %" SCNu64 " %" SCNu64 " %" SCNu64, &count, &now, &sleep) == 3) {
@@ -50,8 +50,8 @@ static int is_known(const char *line)
 		pace_returned(&thread, aim, now, events, 1, began);
 	} else if (sscanf(line, "decide %" SCNu64 " %" SCNd64 " %" SCNu64 " %d = %15s %" SCNu64, &now, &timeout, &most,
 	                  &left_over, why, &sleep) == 6) {
-		struct pace_verdict said = pace_decide(&thread, aim, now, timeout, most, left_over);
-		check(line, strcmp(words[said.why], why) == 0 && said.sleep_ns == sleep);
+		struct pace_verdict verdict = pace_decide(&thread, aim, now, timeout, most, left_over);
+		check(line, strcmp(words[verdict.why], why) == 0 && verdict.sleep_ns == sleep);
 	} else if (sscanf(line, "left %" SCNd64 " %" SCNu64 " = %" SCNd64, &timeout, &slept, &rest) == 3) {
 		check(line, pace_left(timeout, slept) == rest);
 	} else {

@@ -90,18 +90,18 @@ static int wait_selected(struct probe *p, int timeout_ms)
 
 static int wait_polled(struct probe *p, int timeout_ms)
 {
-	struct pollfd asked[PAIRS];
+	struct pollfd polled[PAIRS];
 	for (int i = 0; i < p->watched; i++)
-		asked[i] = (struct pollfd){ p->in[i], POLLIN, 0 };
+		polled[i] = (struct pollfd){ p->in[i], POLLIN, 0 };
 	struct timespec spec = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
 	struct timespec *ts = timeout_ms < 0 ? NULL : &spec;
 	nfds_t n = (nfds_t)p->watched;
-	int events = p->kind == POLL        ? poll(asked, n, timeout_ms)
-	             : p->kind == PPOLL     ? ppoll(asked, n, ts, p->mask)
-	             : p->kind == POLL_CHK  ? __poll_chk(asked, n, timeout_ms, sizeof asked)
-	             : p->kind == PPOLL_CHK ? __ppoll_chk(asked, n, ts, p->mask, sizeof asked)
-	             : p->kind == N_POLL    ? (int)syscall(SYS_poll, asked, n, timeout_ms)
-	                                    : (int)syscall(SYS_ppoll, asked, n, ts, p->mask, 8);
+	int events = p->kind == POLL        ? poll(polled, n, timeout_ms)
+	             : p->kind == PPOLL     ? ppoll(polled, n, ts, p->mask)
+	             : p->kind == POLL_CHK  ? __poll_chk(polled, n, timeout_ms, sizeof polled)
+	             : p->kind == PPOLL_CHK ? __ppoll_chk(polled, n, ts, p->mask, sizeof polled)
+	             : p->kind == N_POLL    ? (int)syscall(SYS_poll, polled, n, timeout_ms)
+	                                    : (int)syscall(SYS_ppoll, polled, n, ts, p->mask, 8);
 	if (p->kind == N_PPOLL)
 		p->left_ms = spec.tv_sec * 1e3 + spec.tv_nsec / 1e6;
 	return events;

@@ -12,7 +12,7 @@ const LONGEST_HEAD: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Bytes of this content, so many.
-    Of(Content, u64),
+    Content(Content, u64),
     /// Anything that the server sends, as long as the framing is right.
     Any,
     /// Any body; its fingerprint is taken.
@@ -141,10 +141,11 @@ impl Reply {
                 (taken, is_whole)
             }
             Stage::Chunked(chunks) => {
-                let mut chunks = *chunks;
+                let mut chunks = std::mem::take(chunks);
                 let taken = chunks.read(bytes, |data| self.data(expected, data))?;
+                let is_done = chunks.is_done();
                 self.stage = Stage::Chunked(chunks);
-                (taken, chunks.is_done())
+                (taken, is_done)
             }
             _ => {
                 self.data(expected, bytes)?;
@@ -162,7 +163,7 @@ impl Reply {
 
     fn data(&mut self, expected: &Expected, bytes: &[u8]) -> Result<(), Fault> {
         let is_right = match expected.body {
-            Body::Of(content, size) => self.at + bytes.len() as u64 <= size && content.is(self.at, bytes),
+            Body::Content(content, size) => self.at + bytes.len() as u64 <= size && content.is(self.at, bytes),
             Body::Any => true,
             Body::First | Body::Same(_) => {
                 self.fingerprint = bytes
@@ -179,7 +180,7 @@ impl Reply {
         let head = self.head.take().ok_or(Fault::Malformed)?;
         let has_body = !expected.is_head && head.status == 200;
         let is_right = match expected.body {
-            Body::Of(_, size) => !has_body || self.at == size,
+            Body::Content(_, size) => !has_body || self.at == size,
             Body::Any | Body::First => true,
             Body::Same(fingerprint) => !has_body || self.mark() == fingerprint,
         };

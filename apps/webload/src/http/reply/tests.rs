@@ -1,7 +1,7 @@
 use super::*;
 
 fn expected(content: Content, size: u64) -> Expected {
-    Expected { body: Body::Of(content, size), statuses: Statuses::Ok, is_head: false, is_plain: true, id: None }
+    Expected { body: Body::Content(content, size), statuses: Statuses::Ok, is_head: false, is_plain: true, id: None }
 }
 
 fn response(content: Content, size: usize, is_chunked: bool) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn a_response_reads_the_same_however_it_arrives() {
 }
 
 #[test]
-fn a_wrong_byte_a_wrong_length_and_a_wrong_status_are_told_apart() {
+fn a_wrong_byte_a_wrong_length_and_a_wrong_status_are_distinguished() {
     let content = Content::of(5);
     let mut bytes = response(content, 100, false);
     assert_eq!(read(&expected(content, 99), &bytes, 1 << 20), Err(Fault::Body));
@@ -61,7 +61,7 @@ fn bytes_behind_an_answer_are_no_answer() {
 }
 
 #[test]
-fn answers_to_head_and_304_have_no_body_whatever_their_length_says() {
+fn answers_to_head_and_304_have_no_body_despite_their_length() {
     let content = Content::of(5);
     let head = Expected { is_head: true, ..expected(content, 100) };
     let answer = read(&head, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", 99);
@@ -83,7 +83,7 @@ fn the_end_of_the_connection_ends_a_body_without_a_length_and_only_that() {
 }
 
 #[test]
-fn a_body_that_differs_from_the_one_before_is_told() {
+fn a_body_that_differs_from_the_one_before_is_a_fault() {
     let same = |mark| Expected { body: Body::Same(mark), ..expected(Content::of(1), 0) };
     let mark = Reply::mark_of(b"HTTP/1.1 200 OK\r\n\r\nbody").expect("a whole response");
     let read = |body: &str| {

@@ -9,13 +9,13 @@ mod named;
 mod page;
 mod pages;
 
-pub use named::{Part, RemoteObject, Site};
+pub use named::{PageRun, RemoteObject};
 
 use super::names::Names;
 use super::tracker::{HeapCall, RecordedData, Tracker, USER_END};
 use super::{MAX_OBJECTS, index};
 use crate::observer::{BusRead, Effective, Observer, Outcome};
-use crate::whose::{Running, Whose};
+use crate::owner::{Owner, Running};
 use blocks::Blocks;
 use nearmiss_record::maps::{Event, MapLog};
 use nearmiss_record::reference::{Control, HeapOp, Kind, Record};
@@ -163,8 +163,8 @@ impl RemoteReads {
     }
 
     /// A reference of the command's.
-    fn reference(&mut self, met: &Effective, outcome: Option<&Outcome>) {
-        let vcpu = index(met.cpu, self.cpus.len());
+    fn reference(&mut self, reference: &Effective, outcome: Option<&Outcome>) {
+        let vcpu = index(reference.cpu, self.cpus.len());
         let cpu = self.cpus[vcpu];
         let remote = outcome.is_some_and(|outcome| outcome.read == Some(BusRead::Remote));
         let waits = outcome.map_or(0, |outcome| u64::from(outcome.stall_cycles));
@@ -179,22 +179,22 @@ impl RemoteReads {
             self.reads.remote += 1;
             self.reads.waits += waits;
         }
-        let record = met.record;
+        let record = reference.record;
         if record.vaddr() >= USER_END {
             if remote {
                 add(self.of_kernel.entry(record.physical_page()).or_default(), waits);
             }
             return;
         }
-        self.page(cpu, met, remote, outcome);
+        self.page(cpu, reference, remote, outcome);
     }
 
-    fn page(&mut self, cpu: Cpu, met: &Effective, remote: bool, outcome: Option<&Outcome>) {
+    fn page(&mut self, cpu: Cpu, reference: &Effective, remote: bool, outcome: Option<&Outcome>) {
         let reads = outcome.is_some_and(|outcome| outcome.read.is_some());
-        let (record, by) = (met.record, (cpu.tid, met.node));
+        let (record, by) = (reference.record, (cpu.tid, reference.node));
         let vaddr = record.vaddr() & !0xfff;
         let page = self.pages.page(record.physical_page(), cpu.pid, vaddr, by);
-        page.used(by, reads, matches!(met.kind, Kind::Store | Kind::Atomic | Kind::NtStore));
+        page.used(by, reads, matches!(reference.kind, Kind::Store | Kind::Atomic | Kind::NtStore));
         if let Some(outcome) = outcome.filter(|outcome| outcome.read.is_some()) {
             page.home = outcome.home;
             if remote {
@@ -245,17 +245,17 @@ impl Observer for RemoteReads {
         }
     }
 
-    fn hit(&mut self, met: &Effective) {
-        self.follow(met);
-        if met.kind != Kind::Fetch && self.running.whose(met.cpu as usize) == Whose::Command {
-            self.reference(met, None);
+    fn hit(&mut self, reference: &Effective) {
+        self.follow(reference);
+        if reference.kind != Kind::Fetch && self.running.owner(reference.cpu as usize) == Owner::Command {
+            self.reference(reference, None);
         }
     }
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
-        self.follow(met);
-        if met.kind != Kind::Fetch && self.running.whose(met.cpu as usize) == Whose::Command {
-            self.reference(met, Some(outcome));
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
+        self.follow(reference);
+        if reference.kind != Kind::Fetch && self.running.owner(reference.cpu as usize) == Owner::Command {
+            self.reference(reference, Some(outcome));
         }
     }
 
@@ -264,10 +264,10 @@ impl Observer for RemoteReads {
 
 impl RemoteReads {
     #[inline]
-    fn follow(&mut self, met: &Effective) {
-        let record: Record = met.record;
+    fn follow(&mut self, reference: &Effective) {
+        let record: Record = reference.record;
         self.seen = self.seen.max(record.insn().0 + 1);
-        let at = index(met.cpu, self.cpus.len());
-        (self.cpus[at].node, self.cpus[at].kernel) = (met.node, record.is_kernel());
+        let at = index(reference.cpu, self.cpus.len());
+        (self.cpus[at].node, self.cpus[at].kernel) = (reference.node, record.is_kernel());
     }
 }

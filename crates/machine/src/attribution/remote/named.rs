@@ -4,26 +4,18 @@ use super::super::data_tables::{Namer, Title};
 use super::super::names::Names;
 use super::super::objects::{ObjectId, Objects};
 use super::super::pages::PageSet;
+use super::super::sites::{Site, Sites};
 use super::{Cause, RemoteReads, Sum};
 use nearmiss_record::model::ObjectKind;
-use nearmiss_record::symbols::{ModuleData, Symbols};
+use nearmiss_record::symbols::Symbols;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Site of an allocation: a call of an allocator, or of `mmap`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Site {
-    /// Path of the file that contains the call.
-    pub module: String,
-    /// The call's address, as the file was linked.
-    pub address: u64,
-}
-
 /// Pages that lie in a row, with readers on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PageRun {
     /// Number of the object among those allocated at the site, from 0.
     pub nth: u64,
     /// Bytes of the object, half-open: whole pages, as they lie in it.
@@ -56,7 +48,7 @@ pub struct RemoteObject {
     /// See `first`.
     pub users: Vec<u32>,
     /// The pages, ascending.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PageRun>,
 }
 
 /// Known facts of one object before pages are added up.
@@ -75,7 +67,7 @@ struct Row {
     reads: u64,
     first: BTreeSet<u32>,
     users: BTreeSet<u32>,
-    parts: Vec<Part>,
+    parts: Vec<PageRun>,
 }
 
 type Rows = BTreeMap<(Title, Cause), Row>;
@@ -121,8 +113,8 @@ fn named(((title, cause), row): ((Title, Cause), Row)) -> RemoteObject {
 }
 
 /// Neighbours of one node as one part.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
-    let mut joined: Vec<Part> = Vec::new();
+fn joined(parts: Vec<PageRun>) -> Vec<PageRun> {
+    let mut joined: Vec<PageRun> = Vec::new();
     for part in parts {
         match joined.last_mut() {
             Some(last) if (last.nth, last.node) == (part.nth, part.node) && last.addresses.1 == part.addresses.0 => {
@@ -159,7 +151,7 @@ fn pages(reads: &mut RemoteReads, finder: &Finder<'_>, rows: &mut Rows) {
         row.first.insert(page.first.0);
         row.users.extend(page.users().iter().filter(|user| user.reads > 0).map(|user| user.tid));
         let from = page.vaddr.saturating_sub(found.start);
-        row.parts.push(Part {
+        row.parts.push(PageRun {
             nth: found.nth,
             bytes: (from, from + PAGE_BYTES),
             addresses: (page.vaddr, page.vaddr + PAGE_BYTES),
@@ -173,7 +165,6 @@ type Large = BTreeMap<u64, (u64, Option<Site>, u64)>;
 
 /// Finds the object of an address when the run is over.
 struct Finder<'a> {
-    names: &'a Names<'a>,
     symbols: &'a Symbols,
     titles: Vec<Title>,
     /// Large pages by process.
@@ -185,12 +176,11 @@ impl<'a> Finder<'a> {
         let (objects, no_pages) = (&reads.tracker.objects.rows, PageSet::default());
         let namer = Namer::new(objects, &no_pages, names);
         let titles = objects.iter().map(|object| namer.title(&object.key)).collect();
-        let mut finder = Finder { names, symbols, titles, large: FxHashMap::default() };
-        let files: FxHashMap<&str, &ModuleData> =
-            symbols.data.iter().map(|data| (data.module.as_str(), data)).collect();
+        let mut finder = Finder { symbols, titles, large: FxHashMap::default() };
+        let sites = Sites::new(names, &reads.log, symbols);
         let mut counts: FxHashMap<(u32, Site), u64> = FxHashMap::default();
         for (pid, start, end, context) in &reads.large {
-            let site = finder.site(reads, &files, *context);
+            let site = sites.of(*context);
             let nth = site.clone().map_or(0, |site| {
                 let count = counts.entry((*pid, site)).or_default();
                 *count += 1;
@@ -208,15 +198,6 @@ impl<'a> Finder<'a> {
     /// Whether code of this file ran.
     fn is_image(&self, path: &str) -> bool {
         self.symbols.modules.iter().any(|module| module == path)
-    }
-
-    /// Returns the program's call that a calling context allocated memory by.
-    fn site(&self, reads: &RemoteReads, files: &FxHashMap<&str, &ModuleData>, context: u32) -> Option<Site> {
-        let call = *self.names.allocation_calls(context).last()?;
-        let insn = self.names.insns.get(call as usize)?;
-        let place = reads.log.place(call, insn).filter(|place| place.is_file)?;
-        let address = files.get(place.path)?.linked_address(place.file_offset)?;
-        Some(Site { module: place.path.to_owned(), address })
     }
 
     fn find(&self, pid: u32, vaddr: u64, object: ObjectId) -> Found {

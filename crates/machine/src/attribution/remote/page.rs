@@ -96,7 +96,7 @@ impl Page {
         if self.shared { &self.users } else { &self.alone }
     }
 
-    /// Why its home is another node than that of its readers.
+    /// Returns the reason why its home is another node than that of its readers.
     pub fn judge(&self) -> Judged {
         let users = self.users();
         let reads_from = |node: u8| users.iter().filter(|user| user.node == node).map(|user| user.reads).sum::<u64>();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_told_from_the_others() {
+    fn each_cause_is_separated_from_the_others() {
         assert_eq!(judged(&[(2, 1, 100, 0)]), (Cause::FirstTouch, 1));
         // The reader may write bytes that it alone uses.
         assert_eq!(judged(&[(2, 1, 100, 90)]), (Cause::FirstTouch, 1));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_node_keeps_writing_is_written_though_its_stores_read_nothing() {
+    fn a_page_that_another_node_keeps_writing_is_written_though_its_stores_read_nothing() {
         assert_eq!(judged(&[(2, 1, 100, 0), (1, 0, 0, 7)]), (Cause::Written, 1));
         assert_eq!(judged(&[(2, 1, 100, 0), (1, 0, 0, 6)]), (Cause::FirstTouch, 1));
         // The same task from another node is no other writer.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_lies_on_another_node_than_its_first_touch_is_told_apart() {
+    fn a_page_that_lies_on_another_node_than_its_first_touch_has_a_cause_of_its_own() {
         let elsewhere = |uses: &[(u32, u8)]| {
             let mut page = Page::new(0x1000, 1, (1, 0));
             page.home = 1;

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_anew_is_touched_first_by_whoever_comes() {
+    fn memory_mapped_anew_is_touched_first_by_the_next_user() {
         for end in [ADDRESS + 4096, ADDRESS + (1 << 30)] {
             let mut pages = Pages::default();
             pages.page(5, 1, ADDRESS, (10, 0)).remote = 7;

@@ -24,7 +24,14 @@ fn machine() -> Machine {
         clock_mhz: 1000,
         cycles_per_instruction: 0.7,
         topology: Topology { packages: 1, cores_per_package: 2, threads_per_core: 1, cores_per_cluster: 0 },
-        memory: Memory { nodes: 2, page_size: Bytes(4096), placement: Placement::AsRecorded, placement_seed: 0 },
+        memory: Memory {
+            nodes: 2,
+            page_size: Bytes(4096),
+            placement: Placement::AsRecorded,
+            placement_seed: 0,
+            first_touch_cycles: None,
+            large_first_touch_cycles: None,
+        },
         caches: Vec::new(),
         coherence: Protocol::Mesi,
         latency: Latency {
@@ -192,7 +199,7 @@ fn assert_sums(record: &ModelRecord) {
 }
 
 #[test]
-fn instructions_are_told_by_address_and_stacks_by_what_they_compute() {
+fn instructions_have_a_row_an_address_and_stacks_the_cycles_they_compute() {
     let mut s = Stream::new();
     s.begin();
     // Kernel code, because its addresses need no map: f1 is called by f3 and, three times as often, by f2.
@@ -240,11 +247,11 @@ fn blame_names_calls_and_sums_to_all_of_it() {
         pair(site(2, 1), site(0, 2), 7),
     ];
     let rows = super::code_tables::blame(&super::names::Names::new(&symbols, &side), &pollution);
-    let told: Vec<_> =
+    let blamed: Vec<_> =
         rows.iter().map(|r| (r.evictor_called_at.as_str(), r.victim_called_at.as_str(), r.misses)).collect();
     let called = |insn: u32| super::names::Names::new(&symbols, &side).site(insn);
     let (third, fourth) = (called(3), called(4));
-    assert_eq!(told, [(third.as_str(), "", 10), (fourth.as_str(), "", 5), (third.as_str(), fourth.as_str(), 2)]);
+    assert_eq!(blamed, [(third.as_str(), "", 10), (fourth.as_str(), "", 5), (third.as_str(), fourth.as_str(), 2)]);
     assert_eq!(rows.iter().map(|row| row.misses).sum::<u64>(), pollution.iter().map(|pair| pair.misses).sum::<u64>());
 }
 
@@ -284,7 +291,7 @@ fn misses_find_their_heap_block_and_its_allocation() {
 }
 
 #[test]
-fn first_touches_are_told_apart_from_what_recurs() {
+fn first_touches_are_separated_from_what_recurs() {
     let mut s = Stream::new();
     s.begin();
     let of_level = |outermost, read| {
@@ -339,7 +346,7 @@ fn loads_behind_stores_of_their_page_offset_find_both_blocks() {
 }
 
 #[test]
-fn loads_that_wait_by_chance_are_not_told_of() {
+fn loads_that_wait_by_chance_are_not_reported() {
     let mut s = Stream::new();
     s.begin();
     for i in 0..10u64 {

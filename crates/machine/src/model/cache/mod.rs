@@ -15,7 +15,7 @@ use crate::model::cache::blame::Blames;
 use crate::model::cache::frame::{Frame, SetCounts, SetState};
 use crate::model::cache::history::{History, Standing};
 use crate::model::cache::indexing::Indexing;
-use crate::model::cache::replacement::Order;
+use crate::model::cache::replacement::ReplacementState;
 use crate::model::cache::shadow::{NONE, Shadow};
 use crate::model::cache::spot::Spot;
 use crate::model::fast::plan::{Config, Instance, PAGE_LOG2};
@@ -85,7 +85,7 @@ pub(crate) struct Cache {
     flags: Vec<u8>,
     pub sets: Vec<SetCounts>,
     states: Vec<SetState>,
-    order: Order,
+    order: ReplacementState,
     /// Keeps the reasons why lines are not there.
     reasons: bool,
     shadow: Shadow,
@@ -106,7 +106,7 @@ impl Cache {
     pub fn new(config: &Config, instance: &Instance, latency_cycles: u32, virtual_tags: bool, reasons: bool) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
         let frames = sets * ways;
-        let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
+        let order = ReplacementState::new(config.replacement, sets, ways, config.seed, instance.number);
         let state = SetState { order: order.unused(ways), ..SetState::default() };
         Cache {
             line_log2: config.line_log2,
@@ -227,7 +227,7 @@ impl Cache {
             state.recent = frame as u32;
             self.flags[frame] |= REUSED;
             self.order.hit(&mut state.order, frame, frame - set * self.ways);
-        } else if let Order::Srrip { .. } = self.order {
+        } else if let ReplacementState::Srrip { .. } = self.order {
             self.order.hit(&mut state.order, frame, frame - set * self.ways);
         }
     }
@@ -266,16 +266,16 @@ impl Cache {
         left
     }
 
-    /// Lets the caller choose the way that each line takes in its set, by [`Cache::tell`] before it is brought in.
-    pub fn is_told(&mut self) {
-        self.order = Order::Told { way: 0 };
+    /// Lets the caller choose the way that each line takes in its set, by [`Cache::choose_way`] before it is brought in.
+    pub fn let_caller_choose(&mut self) {
+        self.order = ReplacementState::ByCaller { way: 0 };
     }
 
     /// Sets the way that the next line takes in `set`, and whether the line there was used again. No effect on a cache
     /// that picks its own ways.
     #[inline]
-    pub fn tell(&mut self, set: usize, way: usize, reused: bool) {
-        if let Order::Told { way: next } = &mut self.order {
+    pub fn choose_way(&mut self, set: usize, way: usize, reused: bool) {
+        if let ReplacementState::ByCaller { way: next } = &mut self.order {
             *next = way.min(self.ways - 1);
             self.flags[set * self.ways + *next] |= u8::from(reused) * REUSED;
         }
@@ -291,7 +291,7 @@ impl Cache {
         let mut new = Frame { address, line, page, insn, displaced: NONE, blamed: NONE };
         let state = &mut self.states[set];
         let empty = match self.order {
-            Order::Told { way } => (self.frames[base + way].line == NONE).then_some(way),
+            ReplacementState::ByCaller { way } => (self.frames[base + way].line == NONE).then_some(way),
             _ if state.used as usize == ways => None,
             _ => self.frames[base..base + ways].iter().position(|f| f.line == NONE),
         };
@@ -382,7 +382,7 @@ impl Cache {
     /// Whether another CPU's access to the line changes anything here: a read does where the line is, a write also where
     /// it was, and where the shadow has it.
     #[inline]
-    pub fn hears(&self, line: u32, write: bool) -> bool {
+    pub fn is_affected(&self, line: u32, write: bool) -> bool {
         match self.history(line).standing() {
             Standing::Present => true,
             Standing::Away | Standing::Taken => write,

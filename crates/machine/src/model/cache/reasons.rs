@@ -56,7 +56,7 @@ impl Cache {
 
     /// Counts a line's first request in a set.
     #[inline(always)]
-    pub fn meets_new(&mut self, set: usize) {
+    pub fn count_new_line(&mut self, set: usize) {
         if self.reasons {
             self.sets[set].lines += 1;
         }

@@ -10,7 +10,7 @@ const LONG: u8 = 2;
 /// Replacement state of one cache, but for the word that each set keeps beside its other state. Invalid frames are the
 /// caller's to prefer. Its tag lies by itself, where Rust would hide it in a vector.
 #[repr(u8)]
-pub(crate) enum Order {
+pub(crate) enum ReplacementState {
     /// The set's word: its ways, four bits each, the latest use lowest: up to 16 ways.
     Lru,
     /// The set's word: a tree of bits, node 1 the root; a set bit points right.
@@ -22,40 +22,42 @@ pub(crate) enum Order {
     /// Re-reference prediction by frame.
     Srrip { predicted: Vec<u8> },
     /// Chosen by the caller: the way of the next line.
-    Told { way: usize },
+    ByCaller { way: usize },
 }
 
-impl Order {
+impl ReplacementState {
     pub fn new(kind: Replacement, sets: usize, ways: usize, seed: u64, instance: u32) -> Self {
         match kind {
-            Replacement::Lru if ways <= NIBBLES => Order::Lru,
-            Replacement::Lru => Order::LruByTime { used: vec![0; sets * ways], clock: 0 },
-            Replacement::TreePlru => Order::TreePlru { touched: (0..ways).map(|way| away_from(way, ways)).collect() },
-            Replacement::Random => Order::Random { state: random_start(seed, instance) },
-            Replacement::Srrip => Order::Srrip { predicted: vec![FAR; sets * ways] },
+            Replacement::Lru if ways <= NIBBLES => ReplacementState::Lru,
+            Replacement::Lru => ReplacementState::LruByTime { used: vec![0; sets * ways], clock: 0 },
+            Replacement::TreePlru => {
+                ReplacementState::TreePlru { touched: (0..ways).map(|way| away_from(way, ways)).collect() }
+            }
+            Replacement::Random => ReplacementState::Random { state: random_start(seed, instance) },
+            Replacement::Srrip => ReplacementState::Srrip { predicted: vec![FAR; sets * ways] },
         }
     }
 
     /// Returns the word of an unused set.
     pub fn unused(&self, ways: usize) -> u64 {
-        if let Order::Lru = self { unused(ways) } else { 0 }
+        if let ReplacementState::Lru = self { unused(ways) } else { 0 }
     }
 
     /// A line was found.
     #[inline(always)]
     pub fn hit(&mut self, word: &mut u64, frame: usize, way: usize) {
         match self {
-            Order::Lru => *word = used_now(*word, way),
-            Order::TreePlru { touched } => {
+            ReplacementState::Lru => *word = used_now(*word, way),
+            ReplacementState::TreePlru { touched } => {
                 let (keep, point) = touched[way];
                 *word = *word & keep | point;
             }
-            Order::LruByTime { used, clock } => {
+            ReplacementState::LruByTime { used, clock } => {
                 *clock += 1;
                 used[frame] = *clock;
             }
-            Order::Random { .. } | Order::Told { .. } => {}
-            Order::Srrip { predicted } => predicted[frame] = 0,
+            ReplacementState::Random { .. } | ReplacementState::ByCaller { .. } => {}
+            ReplacementState::Srrip { predicted } => predicted[frame] = 0,
         }
     }
 
@@ -63,7 +65,7 @@ impl Order {
     #[inline]
     pub fn filled(&mut self, word: &mut u64, frame: usize, way: usize) {
         match self {
-            Order::Srrip { predicted } => predicted[frame] = LONG,
+            ReplacementState::Srrip { predicted } => predicted[frame] = LONG,
             _ => self.hit(word, frame, way),
         }
     }
@@ -71,7 +73,7 @@ impl Order {
     /// Picks a victim way of a full set with the first frame `base`, and brings a line in there.
     #[inline(always)]
     pub fn replace(&mut self, word: &mut u64, base: usize, ways: usize) -> usize {
-        if let Order::Lru = self {
+        if let ReplacementState::Lru = self {
             let way = last(*word, ways);
             *word = (*word ^ way << last_shift(ways)) << 4 | way;
             return way as usize;
@@ -81,14 +83,16 @@ impl Order {
         way
     }
 
-    /// Returns the way that [`Order::replace`] would evict now, if that is cheap to find.
+    /// Returns the way that [`ReplacementState::replace`] would evict now, if that is cheap to find.
     #[inline]
     pub fn next(&self, word: u64, base: usize, ways: usize) -> Option<usize> {
         match self {
-            Order::Lru => Some(last(word, ways) as usize),
-            Order::LruByTime { used, .. } => Some(oldest(&used[base..base + ways])),
-            Order::TreePlru { .. } => Some(pointed_at(word, ways)),
-            Order::Random { .. } | Order::Srrip { .. } | Order::Told { .. } => None,
+            ReplacementState::Lru => Some(last(word, ways) as usize),
+            ReplacementState::LruByTime { used, .. } => Some(oldest(&used[base..base + ways])),
+            ReplacementState::TreePlru { .. } => Some(pointed_at(word, ways)),
+            ReplacementState::Random { .. } | ReplacementState::Srrip { .. } | ReplacementState::ByCaller { .. } => {
+                None
+            }
         }
     }
 
@@ -96,24 +100,27 @@ impl Order {
     #[inline(always)]
     pub fn prefetch(&self, set: usize, ways: usize) {
         match self {
-            Order::Lru | Order::TreePlru { .. } | Order::Random { .. } | Order::Told { .. } => {}
-            Order::LruByTime { used, .. } => {
+            ReplacementState::Lru
+            | ReplacementState::TreePlru { .. }
+            | ReplacementState::Random { .. }
+            | ReplacementState::ByCaller { .. } => {}
+            ReplacementState::LruByTime { used, .. } => {
                 prefetch(used, set * ways);
                 prefetch(used, (set + 1) * ways - 1);
             }
-            Order::Srrip { predicted } => prefetch(predicted, set * ways),
+            ReplacementState::Srrip { predicted } => prefetch(predicted, set * ways),
         }
     }
 
     /// The way to give up in a full set.
     fn victim(&mut self, word: u64, base: usize, ways: usize) -> usize {
         match self {
-            Order::Lru => last(word, ways) as usize,
-            Order::LruByTime { used, .. } => oldest(&used[base..base + ways]),
-            Order::TreePlru { .. } => pointed_at(word, ways),
-            Order::Random { state } => next_random(state) as usize % ways,
-            Order::Told { way } => *way,
-            Order::Srrip { predicted } => {
+            ReplacementState::Lru => last(word, ways) as usize,
+            ReplacementState::LruByTime { used, .. } => oldest(&used[base..base + ways]),
+            ReplacementState::TreePlru { .. } => pointed_at(word, ways),
+            ReplacementState::Random { state } => next_random(state) as usize % ways,
+            ReplacementState::ByCaller { way } => *way,
+            ReplacementState::Srrip { predicted } => {
                 let set = &mut predicted[base..base + ways];
                 let farthest = set.iter().copied().max().unwrap_or(FAR);
                 set.iter_mut().for_each(|p| *p += FAR - farthest);
@@ -209,9 +216,9 @@ mod tests {
     #[test]
     fn one_word_orders_ways_as_times_of_use_do() {
         for ways in 1..=NIBBLES {
-            let (mut by_word, mut idle) = (Order::Lru, 0);
+            let (mut by_word, mut idle) = (ReplacementState::Lru, 0);
             let mut word = by_word.unused(ways);
-            let mut times = Order::LruByTime { used: vec![0; ways], clock: 0 };
+            let mut times = ReplacementState::LruByTime { used: vec![0; ways], clock: 0 };
             let mut state = ways as u64;
             for _ in 0..2000 {
                 assert_eq!(by_word.victim(word, 0, ways), times.victim(0, 0, ways), "{ways} ways");

@@ -145,9 +145,9 @@ impl Shadow {
         self.newest_line = NONE;
     }
 
-    /// Makes room in a full ring, in a larger one if lines have become many. Passes every line's new time to `tell`.
+    /// Makes room in a full ring, in a larger one if lines have become many. Passes every line's new time to `sink`.
     #[cold]
-    pub fn tidy(&mut self, mut tell: impl FnMut(u32, Time)) {
+    pub fn tidy(&mut self, mut sink: impl FnMut(u32, Time)) {
         let there = (self.oldest..self.next)
             .map(|time| self.place(time))
             .filter(|place| self.stale[place >> 6] >> (place & 63) & 1 == 0);
@@ -164,7 +164,7 @@ impl Shadow {
         self.full_at = self.oldest;
         for line in kept {
             let time = self.write(line);
-            tell(line, time);
+            sink(line, time);
         }
     }
 }

@@ -16,7 +16,7 @@ impl Spot {
 
     /// Returns itself, if the cache ever saw the page.
     #[inline]
-    pub fn met(self) -> Option<Self> {
+    pub fn if_seen(self) -> Option<Self> {
         (self.first != 0).then_some(self)
     }
 

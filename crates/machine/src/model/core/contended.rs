@@ -93,7 +93,7 @@ impl Contended {
         let line = vaddr >> self.line_shift;
         let before = self.known(line);
         let in_play = self.loses(line);
-        let again = is_recent(before.loaded, now) && self.tells();
+        let again = is_recent(before.loaded, now) && self.has_figures();
         let takes = again.then(|| self.farther(self.loads[in_play], latency_cycles));
         self.remember(Lost { loaded: now.max(1), load_took: takes.unwrap_or(0), ..before });
         takes
@@ -106,7 +106,7 @@ impl Contended {
         let in_play = if before.loaded > 0 { self.in_play() } else { self.loses(line) };
         // The load's wait is a part of this store's, and of no later one's.
         self.remember(Lost { stored: now.max(1), load_took: 0, ..before });
-        if !is_recent(before.stored, now) || !self.tells() {
+        if !is_recent(before.stored, now) || !self.has_figures() {
             return None;
         }
         Some(if before.loaded > 0 {
@@ -123,13 +123,13 @@ impl Contended {
         let before = self.known(line);
         let in_play = self.loses(line);
         self.remember(Lost { stored: now.max(1), ..before });
-        let again = is_recent(before.stored, now) && self.tells();
+        let again = is_recent(before.stored, now) && self.has_figures();
         let least = shared(before.stored, now, latency_cycles);
         again.then(|| self.farther(self.atomics[in_play], latency_cycles).max(least))
     }
 
     /// The machine has figures for contended lines.
-    fn tells(&self) -> bool {
+    fn has_figures(&self) -> bool {
         [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4]
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_load_took_is_taken_off_one_store_alone() {
+    fn the_time_of_a_load_is_taken_off_one_store_alone() {
         let mut contended = contended();
         for now in [10, 20] {
             contended.loads(0, ticks(now), TRANSFER);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_no_times_has_no_contended_lines() {
+    fn a_machine_without_times_has_no_contended_lines() {
         let nothing = [0; 3];
         let mut contended =
             Contended { additions: nothing, stores: nothing, atomics: nothing, loads: nothing, ..contended() };

@@ -9,6 +9,7 @@ use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
 use nearmiss_record::machine::{Core, Machine};
 use nearmiss_record::model::Translation as Tally;
+use nearmiss_record::policy::PagePolicy;
 use nearmiss_record::reference::Kind;
 use std::collections::VecDeque;
 
@@ -57,7 +58,7 @@ struct Load {
 }
 
 impl Load {
-    fn tells(&mut self, value: Value) {
+    fn record_value(&mut self, value: Value) {
         self.values = [value, self.values[0]];
     }
 
@@ -99,7 +100,7 @@ pub(in crate::model) struct Interval {
 }
 
 impl Interval {
-    pub fn new(machine: &Machine, core: &Core) -> Self {
+    pub fn new(machine: &Machine, core: &Core, pages: &PagePolicy) -> Self {
         let line_ticks: Vec<Ticks> = machine.streams.iter().flat_map(|s| &s.line_cycles).map(|c| part(*c)).collect();
         let store_window = (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into());
         Interval {
@@ -117,7 +118,7 @@ impl Interval {
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
             line_ticks,
-            translation: machine.tlb.as_ref().map(Translation::new),
+            translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
             walked: 0,
             rest: 0,
@@ -171,7 +172,7 @@ impl Interval {
             return self.load_at_once(what, begins.max(known), takes);
         }
         let there = self.line(what, begins, begins.max(known));
-        self.load_of(what.insn).tells(Value { ready: there, instructions: what.instructions });
+        self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
@@ -194,7 +195,7 @@ impl Interval {
     /// for its value.
     fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, takes: Ticks) -> Ticks {
         let ready = begins + std::mem::take(&mut self.walked) + ticks(what.latency_cycles.into());
-        self.load_of(what.insn).tells(Value { ready, instructions: what.instructions });
+        self.load_of(what.insn).record_value(Value { ready, instructions: what.instructions });
         self.crowded.filled(what.vaddr);
         self.beyond_what_was_charged(takes)
     }
@@ -237,7 +238,7 @@ impl Interval {
             None => self.line(what, begins, begins.max(known)),
         };
         let value = Value { ready: self.stored, instructions: what.instructions };
-        self.load_of(what.insn).tells(value);
+        self.load_of(what.insn).record_value(value);
         self.charge(what, self.stored, 0)
     }
 
@@ -305,7 +306,7 @@ impl Interval {
         if again && own.values[0].ready > 0 {
             return own.known;
         }
-        let known = self.latest_told(what, origin);
+        let known = self.latest_recorded(what, origin);
         self.load_of(what.insn).known = known;
         known
     }
@@ -313,7 +314,7 @@ impl Interval {
     /// Returns when the latest recorded value that the address may be made of is there. If an address may come from one
     /// load or another, as the entries of a list come from its head or from the entry before, only that load has run
     /// since. If it is made of several, the loads before the last one began earlier.
-    fn latest_told(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
+    fn latest_recorded(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
         let mut latest = Value::default();
         for (load, distance) in origin.loads.iter().zip(&origin.distances) {
             if origin.own_chain.is_some() && load.0 == what.insn {

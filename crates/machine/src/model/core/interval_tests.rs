@@ -29,7 +29,7 @@ fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     });
     let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
     machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second });
-    Interval::new(&machine, &core)
+    Interval::new(&machine, &core, &PagePolicy::Recorded)
 }
 
 /// Runs accesses, each so many instructions after the one before; returns the wait of each, and the end.
@@ -122,7 +122,7 @@ fn turns_of_a_chain_that_hit_count() {
 }
 
 #[test]
-fn what_a_load_reads_nearer_than_its_distance_is_of_the_turn_before() {
+fn a_load_nearer_than_its_distance_reads_the_value_of_the_turn_before() {
     // Two look-ups a turn of 20 instructions, both by the results of both in the turn before.
     let look_ups = || (0..40).map(|n| (10, Kind::Load, 1 + n % 2, scattered(n.into()), 300));
     let of_turns = |nearest: [u32; 2]| {
@@ -270,7 +270,7 @@ fn lost(kind: Kind, count: u64, after: u64) -> u64 {
 }
 
 #[test]
-fn accesses_that_contend_take_what_the_machine_tells_each_time() {
+fn accesses_that_contend_take_the_machines_time_each() {
     assert_eq!(lost(Kind::Atomic, 1, 10), 310, "a line that is handed over is waited for");
     // The two after the first one take a third of the time since: 310 and 113 cycles.
     assert_eq!(lost(Kind::Atomic, 100, 10), 1000 + 300 + 103 + 37 + 97 * 30);
@@ -328,7 +328,7 @@ fn the_front_end_hides_what_it_is_ahead() {
 #[test]
 fn a_chain_of_hits_on_pages_that_are_not_at_hand_takes_page_and_hit_each() {
     let chain = Some(Chain { instructions: 10, cycles: 5.0 });
-    let hits: Vec<Told> = vec![(10, 1, 0, 37); 50];
+    let hits: Vec<TimedLoad> = vec![(10, 1, 0, 37); 50];
     assert_eq!(end(interval(), &hits, &[(1, from(&[1], chain))]), 10 + 50 * (37 + 4) - 100);
 }
 
@@ -354,10 +354,10 @@ fn a_page_that_no_level_holds_is_walked_to() {
 
 /// Each load: so many instructions after the one before, its instruction, the latency of its miss or 0, and the wait for
 /// its page.
-type Told = (u64, u32, u32, u64);
+type TimedLoad = (u64, u32, u32, u64);
 
 /// Runs such loads as the model receives them; returns the end.
-fn end(mut interval: Interval, loads: &[Told], origins: &[(u32, Origin)]) -> u64 {
+fn end(mut interval: Interval, loads: &[TimedLoad], origins: &[(u32, Origin)]) -> u64 {
     let (mut instructions, mut stalls) = (0, 0);
     for (n, &(after, insn, latency_cycles, page)) in loads.iter().enumerate() {
         instructions += after;
@@ -383,7 +383,7 @@ fn end(mut interval: Interval, loads: &[Told], origins: &[(u32, Origin)]) -> u64
 }
 
 /// Instruction by instruction, as the module's text has it: when the last one would begin if nothing came after it.
-fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
+fn slow_end(loads: &[TimedLoad], origins: &[(u32, Origin)], fill: u64) -> u64 {
     const HIT: u64 = 4;
     let (window, fills) = (100usize, 4usize);
     let last: usize = loads.iter().map(|load| load.0 as usize).sum();
@@ -409,8 +409,8 @@ fn slow_end(loads: &[Told], origins: &[(u32, Origin)], fill: u64) -> u64 {
                 .into_iter()
                 .find(|(ran, _)| ran + distance.saturating_sub(COUNTED_TOGETHER) as usize <= n)
         };
-        let told = origin.iter().flat_map(|(_, o)| o.loads.iter().zip(&o.distances)).filter_map(of_load).max();
-        let known = told.unwrap_or_default().1;
+        let latest = origin.iter().flat_map(|(_, o)| o.loads.iter().zip(&o.distances)).filter_map(of_load).max();
+        let known = latest.unwrap_or_default().1;
         if latency == 0 {
             if page > 0 {
                 done[n] = begun[n].max(known) + page + HIT;

@@ -35,9 +35,11 @@ mod streams;
 mod translation;
 
 pub(in crate::model) use interval::{Interval, Waiting};
+pub(crate) use translation::Translation;
 
 use nearmiss_record::machine::Machine;
-use nearmiss_record::model::Translation;
+use nearmiss_record::model::Translation as Translated;
+use nearmiss_record::policy::PagePolicy;
 
 /// A time or a span in 1/65536 cycles.
 pub(in crate::model) type Ticks = u64;
@@ -60,10 +62,10 @@ pub(in crate::model) enum Core {
 }
 
 impl Core {
-    /// The core of a machine.
-    pub fn new(machine: &Machine) -> Self {
+    /// The core of a machine, with user memory in pages of these sizes.
+    pub fn new(machine: &Machine, pages: &PagePolicy) -> Self {
         match &machine.core {
-            Some(core) => Core::Interval(Box::new(Interval::new(machine, core))),
+            Some(core) => Core::Interval(Box::new(Interval::new(machine, core, pages))),
             None => Core::Share { shown: ((1.0 - machine.overlap.clamp(0.0, 1.0)) * 65536.0).round() as u64 },
         }
     }
@@ -87,7 +89,7 @@ impl Core {
     }
 
     /// Pages looked up; `None`: it is not known how.
-    pub fn translated(&self) -> Option<Translation> {
+    pub fn translated(&self) -> Option<Translated> {
         match self {
             Core::Share { .. } => None,
             Core::Interval(interval) => interval.translated(),

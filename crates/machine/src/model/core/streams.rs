@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_of_a_latency_grows_evenly_beyond_the_longest_distance() {
+    fn the_visible_part_of_a_latency_grows_evenly_beyond_the_longest_distance() {
         let shown = |stride: i64| {
             let mut s = Streams { block_log2: 30, ..streams(4) };
             (0..7).map(|n| s.shown((0x10_0000 + n * stride * 64) as u64)).last()
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_are_followed_both_ways_and_no_further_than_told() {
+    fn strides_are_followed_both_ways_and_no_further_than_the_limit() {
         let covered = |stride: i64| {
             let mut s = streams(4);
             (0..7).filter(|n| s.covers((0x10_0000 + 2048 + n * stride * 64) as u64)).count()

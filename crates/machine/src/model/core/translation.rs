@@ -2,18 +2,19 @@
 //!
 //! Pages are identified by their physical numbers, so a switch of tasks forgets none. Large pages are recognised: if
 //! several small pages of one aligned 2 MiB block lie in memory as they lie in the address space, at one aligned
-//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. If all of user mode
-//! is to lie in large pages, these are identified by address space and virtual number.
+//! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. Memory that is to lie
+//! in large pages, by the machine or by a policy, has its pages identified by address space and virtual number.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{SecondTlb, Tlb};
 use nearmiss_record::model::Translation as Tally;
+use nearmiss_record::policy::PagePolicy;
 use rustc_hash::FxHashMap;
 
 const PAGE_LOG2: u32 = 12;
 const LARGE_LOG2: u32 = 21;
 /// Small pages that must lie in their places.
-const TELLING_PAGES: u32 = 4;
+const PAGES_IN_PLACE: u32 = 4;
 const NOBODY: u64 = u64::MAX;
 /// Marks numbers of large pages.
 const LARGE: u64 = 1 << 63;
@@ -43,7 +44,7 @@ impl Level {
     }
 
     /// Whether it holds the page; it does from now on.
-    fn meets(&mut self, page: u64) -> bool {
+    fn access(&mut self, page: u64) -> bool {
         let first = (page & self.set_mask) as usize * self.ways;
         let set = &mut self.pages[first..first + self.ways];
         let at = set.iter().position(|known| *known == page);
@@ -55,11 +56,12 @@ impl Level {
 
 /// Translation of one core's data addresses.
 #[derive(Clone, Debug)]
-pub(super) struct Translation {
+pub(crate) struct Translation {
     first: Level,
     first_large: Option<Level>,
     second: Option<Level>,
-    user_pages_large: bool,
+    /// Virtual addresses that are to lie in large pages: ascending, disjoint.
+    to_be_large: Vec<(u64, u64)>,
     miss: Ticks,
     walk: [Ticks; 2],
     last: u64,
@@ -69,13 +71,13 @@ pub(super) struct Translation {
 }
 
 impl Translation {
-    pub fn new(tlb: &Tlb) -> Self {
+    pub fn new(tlb: &Tlb, pages: &PagePolicy) -> Self {
         let walk = tlb.second.map_or([0; 2], |second| [second.walk_cycles, second.large_walk_cycles]);
         Translation {
             first: Level::new(tlb.entries, tlb.ways),
             first_large: (tlb.large_entries > 0).then(|| Level::new(tlb.large_entries, 0)),
             second: tlb.second.map(|second| Level::new(second.entries, ways_of(&second))),
-            user_pages_large: tlb.user_pages_large,
+            to_be_large: to_be_large(tlb, pages),
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),
             last: NOBODY,
@@ -97,35 +99,59 @@ impl Translation {
     }
 
     fn look_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> Ticks {
-        let asked = self.user_pages_large && vaddr >> 63 == 0;
-        let large = asked || self.is_large(vaddr, paddr);
-        let page = match (asked, large) {
+        let forced_large = self.is_to_be_large(vaddr);
+        let large = forced_large || self.is_large(vaddr, paddr);
+        let page = match (forced_large, large) {
             (true, _) => vaddr >> LARGE_LOG2 | space << SPACE_SHIFT | LARGE | VIRTUAL,
             (_, true) => paddr >> LARGE_LOG2 | LARGE,
             _ => paddr >> PAGE_LOG2,
         };
         let first = self.first_large.as_mut().filter(|_| large).unwrap_or(&mut self.first);
-        if first.meets(page) {
+        if first.access(page) {
             return 0;
         }
         self.counted.first_misses += 1;
-        if self.second.as_mut().is_none_or(|second| second.meets(page)) {
+        if self.second.as_mut().is_none_or(|second| second.access(page)) {
             return self.miss;
         }
         *(if large { &mut self.counted.large_walks } else { &mut self.counted.walks }) += 1;
         self.miss + self.walk[usize::from(large)]
     }
 
-    fn is_large(&mut self, vaddr: u64, paddr: u64) -> bool {
+    fn is_to_be_large(&self, vaddr: u64) -> bool {
+        let at = self.to_be_large.partition_point(|(from, _)| *from <= vaddr);
+        at > 0 && vaddr < self.to_be_large[at - 1].1
+    }
+
+    /// Whether the page at this address belongs to a large one as recorded, as far as seen.
+    pub fn is_large(&mut self, vaddr: u64, paddr: u64) -> bool {
         let distance = vaddr.wrapping_sub(paddr);
         if distance & ((1 << LARGE_LOG2) - 1) != 0 {
             return false;
         }
         let block = distance.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ paddr >> LARGE_LOG2;
-        let met = self.blocks.entry(block).or_default();
-        *met |= 1 << ((paddr >> PAGE_LOG2) & 63);
-        met.count_ones() >= TELLING_PAGES
+        let seen = self.blocks.entry(block).or_default();
+        *seen |= 1 << ((paddr >> PAGE_LOG2) & 63);
+        seen.count_ones() >= PAGES_IN_PLACE
     }
+}
+
+/// The ranges of a policy, sorted and joined; all of user mode where the machine has that in large pages.
+fn to_be_large(tlb: &Tlb, pages: &PagePolicy) -> Vec<(u64, u64)> {
+    let mut sorted = match pages {
+        _ if tlb.user_pages_large => vec![(0, 1 << 63)],
+        PagePolicy::Recorded => Vec::new(),
+        PagePolicy::Large { ranges } => ranges.clone(),
+    };
+    sorted.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in sorted {
+        match joined.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => joined.push((from, to)),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

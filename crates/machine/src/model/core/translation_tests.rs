@@ -7,7 +7,7 @@ fn figures() -> Tlb {
 }
 
 fn translation() -> Translation {
-    Translation::new(&figures())
+    Translation::new(&figures(), &PagePolicy::Recorded)
 }
 
 /// Small pages scattered so that no block of them looks like a large page.
@@ -40,14 +40,14 @@ fn pages_that_lie_in_order_are_one_large_page() {
 }
 
 #[test]
-fn the_same_page_again_asks_nothing() {
+fn the_last_page_again_costs_nothing() {
     let mut t = translation();
     assert_eq!([t.takes(0, 4096, 2), t.takes(8, 4104, 2), t.takes(16, 4112, 2)], [ticks(37), 0, 0]);
 }
 
 #[test]
-fn pages_that_are_to_be_large_are_told_by_space_and_virtual_number() {
-    let mut t = Translation::new(&Tlb { user_pages_large: true, ..figures() });
+fn pages_that_are_to_be_large_are_identified_by_space_and_virtual_number() {
+    let mut t = Translation::new(&Tlb { user_pages_large: true, ..figures() }, &PagePolicy::Recorded);
     let kernel = 0xffff_8880_0000_0000;
     for (virtual_address, space) in [(0, 2), (0x1f_f000, 2), (0x20_0000, 2), (0, 3), (kernel, 2)] {
         // Physical pages that look like nothing.
@@ -57,17 +57,32 @@ fn pages_that_are_to_be_large_are_told_by_space_and_virtual_number() {
     assert_eq!(t.counted, Tally { first_misses: 4, walks: 1, large_walks: 3 });
 }
 
+#[test]
+fn a_policy_makes_the_pages_of_its_ranges_large_and_no_others() {
+    const LARGE: u64 = 2 << 20;
+    // Overlapping ranges in any order are one.
+    let ranges = vec![(5 * LARGE, 6 * LARGE), (LARGE, 3 * LARGE), (2 * LARGE, 3 * LARGE)];
+    let mut t = Translation::new(&figures(), &PagePolicy::Large { ranges });
+    let mut walks = |vaddr: u64| {
+        let before = t.counted;
+        t.takes(vaddr, (vaddr >> 12) * 0x3000 % (1 << 30) + 0x1000, 2);
+        (t.counted.walks - before.walks, t.counted.large_walks - before.large_walks)
+    };
+    assert_eq!([walks(0), walks(LARGE), walks(2 * LARGE + 4096), walks(5 * LARGE)], [(1, 0), (0, 1), (0, 1), (0, 1)]);
+    assert_eq!([walks(2 * LARGE + 9 * 4096), walks(3 * LARGE), walks(6 * LARGE)], [(0, 0), (1, 0), (1, 0)]);
+}
+
 /// A level as a list of requests, oldest first: a page is held if it was among the last different ones of its set.
 #[derive(Default)]
 struct SlowLevel {
-    asked: Vec<u64>,
+    requests: Vec<u64>,
 }
 
 impl SlowLevel {
-    fn meets(&mut self, page: u64, sets: u64, ways: usize) -> bool {
+    fn access(&mut self, page: u64, sets: u64, ways: usize) -> bool {
         let mut others: Vec<u64> = Vec::new();
         let mut held = false;
-        for earlier in self.asked.iter().rev().filter(|earlier| *earlier % sets == page % sets) {
+        for earlier in self.requests.iter().rev().filter(|earlier| *earlier % sets == page % sets) {
             if *earlier == page {
                 held = true;
                 break;
@@ -76,7 +91,7 @@ impl SlowLevel {
                 others.push(*earlier);
             }
         }
-        self.asked.push(page);
+        self.requests.push(page);
         held && others.len() < ways
     }
 }
@@ -87,14 +102,14 @@ proptest! {
     fn two_levels_hold_what_a_slow_twin_holds(
         pages in proptest::collection::vec(0u64..40, 1..400), ways in prop_oneof![Just(0u32), Just(2), Just(4)]
     ) {
-        let mut t = Translation::new(&Tlb { ways, large_entries: 0, ..figures() });
+        let mut t = Translation::new(&Tlb { ways, large_entries: 0, ..figures() }, &PagePolicy::Recorded);
         let (first_sets, first_ways) = 4u32.checked_div(ways).map_or((1, 4), |sets| (u64::from(sets), ways as usize));
         let (mut first, mut second, mut last) = (SlowLevel::default(), SlowLevel::default(), None);
         for page in pages {
             let (virtual_address, physical) = scattered(page);
             let expected = match physical >> 12 {
-                number if last == Some(number) || first.meets(number, first_sets, first_ways) => 0,
-                number => 7 + if second.meets(number, 2, 4) { 0 } else { 30 },
+                number if last == Some(number) || first.access(number, first_sets, first_ways) => 0,
+                number => 7 + if second.access(number, 2, 4) { 0 } else { 30 },
             };
             last = Some(physical >> 12);
             prop_assert_eq!(t.takes(virtual_address, physical, 2), ticks(expected));

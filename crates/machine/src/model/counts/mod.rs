@@ -41,10 +41,10 @@ impl Engine for Counts {
         let mut caches: Vec<Tags> =
             plan.instances.iter().map(|instance| Tags::new(&plan.configs[instance.config], instance)).collect();
         for at in 0..caches.len() {
-            caches[at].tells_of_clean |= caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
+            caches[at].reports_clean_victims |= caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
             let config = plan.config(at);
             if config.level == 0 && options.filter.has_run(config.kind) {
-                caches[at].is_told();
+                caches[at].let_caller_choose();
             }
         }
         let ways = [plan.data[0], plan.fetch[0]].map(|way| (way, way.iter().next()));
@@ -122,11 +122,11 @@ fn writes(kind: Kind) -> bool {
 }
 
 impl Counts {
-    /// Looks the line up level by level, counts the misses and fills the caches that missed. `told`: the way that a
+    /// Looks the line up level by level, counts the misses and fills the caches that missed. `recorded_way`: the way that a
     /// line takes in the first level, from the tap; `before`: levels, a bit each, where the reference does not miss
     /// again; `first_missed`: the first level was looked up already, and has missed.
     #[inline(always)]
-    fn walk(&mut self, kind: Kind, address: u64, told: usize, before: u8, first_missed: bool) -> Quiet {
+    fn walk(&mut self, kind: Kind, address: u64, recorded_way: usize, before: u8, first_missed: bool) -> Quiet {
         let address = self.pages.modelled(address);
         let way = self.ways[usize::from(kind == Kind::Fetch)].0;
         let written = writes(kind);
@@ -137,8 +137,8 @@ impl Counts {
         for at in way.iter() {
             let cache = &mut self.caches[at];
             let set = cache.set_of(address);
-            let asked = steps == 0 && first_missed;
-            if !asked && cache.look_up(set, address, written && steps == 0) {
+            let looked_up = steps == 0 && first_missed;
+            if !looked_up && cache.look_up(set, address, written && steps == 0) {
                 dirty = steps > 0 && cache.exclusive && cache.take_out(address);
                 break;
             }
@@ -159,11 +159,11 @@ impl Counts {
             }
             if step == 0 {
                 dirty |= written;
-                cache.tell(told);
+                cache.choose_way(recorded_way);
             }
             let gone = cache.fill(set, address, std::mem::take(&mut dirty));
             if let Some(gone) = gone
-                && (gone.dirty || cache.tells_of_clean)
+                && (gone.dirty || cache.reports_clean_victims)
             {
                 quiet.write_backs += self.evicted(at, gone);
             }

@@ -1,6 +1,6 @@
 //! One cache as its counts need it: which lines it has, which of them are modified, which goes next.
 
-use crate::model::cache::replacement::Order;
+use crate::model::cache::replacement::ReplacementState;
 use crate::model::fast::plan::{Config, Instance};
 use crate::model::stream::misses::Misses;
 use nearmiss_record::machine::{Inclusion, Index};
@@ -22,7 +22,7 @@ pub(super) struct Gone {
 /// State of a set beside its lines.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// See [`Order`].
+    /// See [`ReplacementState`].
     order: u64,
     /// Hints of the line that each of the first [`HINTED`] ways has or had.
     hints: [u64; HINTED / 8],
@@ -55,7 +55,7 @@ pub(super) struct Tags {
     /// The cache behind it.
     pub parent: Option<usize>,
     /// Unmodified victims concern another cache too.
-    pub tells_of_clean: bool,
+    pub reports_clean_victims: bool,
     sets: Sets,
     ways: usize,
     /// Number of the line by frame.
@@ -63,7 +63,7 @@ pub(super) struct Tags {
     /// Dirty lines, by frame.
     dirty: Vec<bool>,
     states: Vec<State>,
-    order: Order,
+    order: ReplacementState,
     pub hits: u64,
     pub fills: u64,
     pub dirty_evictions: u64,
@@ -76,7 +76,7 @@ pub(super) struct Tags {
 impl Tags {
     pub fn new(config: &Config, instance: &Instance) -> Self {
         let (sets, ways) = (config.sets as usize, config.ways);
-        let order = Order::new(config.replacement, sets, ways, config.seed, instance.number);
+        let order = ReplacementState::new(config.replacement, sets, ways, config.seed, instance.number);
         let plain = config.index != Index::Hashed && config.sets.is_power_of_two();
         Tags {
             line_log2: config.line_log2,
@@ -84,7 +84,7 @@ impl Tags {
             exclusive: config.inclusion == Inclusion::Exclusive,
             inclusive: config.inclusion == Inclusion::Inclusive,
             parent: instance.parent,
-            tells_of_clean: config.inclusion == Inclusion::Inclusive,
+            reports_clean_victims: config.inclusion == Inclusion::Inclusive,
             sets: if plain { Sets::Masked(config.sets - 1) } else { Sets::Other(config.clone()) },
             ways,
             lines: vec![NONE; sets * ways],
@@ -141,15 +141,15 @@ impl Tags {
         true
     }
 
-    /// Lets the caller choose the way that each line takes in its set, by [`Tags::tell`] before it is brought in.
-    pub fn is_told(&mut self) {
-        self.order = Order::Told { way: 0 };
+    /// Lets the caller choose the way that each line takes in its set, by [`Tags::choose_way`] before it is brought in.
+    pub fn let_caller_choose(&mut self) {
+        self.order = ReplacementState::ByCaller { way: 0 };
     }
 
     /// Sets the way that the next line takes. No effect on a cache that picks its own ways.
     #[inline]
-    pub fn tell(&mut self, way: usize) {
-        if let Order::Told { way: next } = &mut self.order {
+    pub fn choose_way(&mut self, way: usize) {
+        if let ReplacementState::ByCaller { way: next } = &mut self.order {
             *next = way.min(self.ways - 1);
         }
     }
@@ -162,7 +162,7 @@ impl Tags {
         let state = &mut self.states[set];
         self.fills += 1;
         let empty = match self.order {
-            Order::Told { way } => (self.lines[base + way] == NONE).then_some(way),
+            ReplacementState::ByCaller { way } => (self.lines[base + way] == NONE).then_some(way),
             _ if state.used as usize == self.ways => None,
             _ => self.lines[base..base + self.ways].iter().position(|there| *there == NONE),
         };

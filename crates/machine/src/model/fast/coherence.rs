@@ -38,7 +38,7 @@ impl Fast {
         let cpu = access.cpu;
         let node = self.plan.node[cpu];
         let alone = self.pages.page(walk.page).cpus & !self.plan.siblings[cpu] == 0;
-        if alone && !(write && self.plan.tells_the_bus) {
+        if alone && !(write && self.plan.clean_stores_need_bus) {
             return self.transfer_alone(access, walk, write, outcome);
         }
         let others = if alone { Others::default() } else { self.survey(access, walk, last, write) };
@@ -73,7 +73,7 @@ impl Fast {
         if write {
             let upgrade = walk.hit().is_some()
                 && answered_by.is_none()
-                && self.plan.asks
+                && self.plan.stores_need_permission
                 && (others.present || self.plan.protocol == Protocol::Msi && !own_dirty);
             if upgrade {
                 cycles = cycles.max(self.upgrade(access, &others, outcome));
@@ -81,7 +81,7 @@ impl Fast {
         } else if let Some(owner) = answered_by.filter(|_| self.plan.protocol != Protocol::Moesi) {
             self.downgrade(access, walk, owner, &mut dirty, outcome);
         }
-        let watched = !alone && self.tell_others(access, write);
+        let watched = !alone && self.update_others(access, write);
         // A modified line that an exclusive cache hands to a reader stays modified only if no other cache has it; under
         // MOESI, if no other cache owns it.
         let kept = if self.plan.protocol == Protocol::Moesi { others.dirty.is_none() } else { !others.present };
@@ -127,16 +127,16 @@ impl Fast {
         cycles + self.read_from_bus(access, &Others::default(), outcome)
     }
 
-    /// Collects other caches' copies of the unit. Notes in `met` which of their lines the access affects.
+    /// Collects other caches' copies of the unit. Notes in `affected` which of their lines the access affects.
     fn survey(&mut self, access: &Access, walk: &Walk, last: usize, write: bool) -> Others {
         let mut others = Others::default();
-        let mut met = std::mem::take(&mut self.met);
-        met.clear();
+        let mut affected = std::mem::take(&mut self.affected);
+        affected.clear();
         let node = self.plan.node[access.cpu];
         let hit_cpus = walk.hit().map(|step| self.plan.instances[walk.way.at(step)].cpus);
         self.for_others(access, walk, |at, line_address, line| {
-            if self.caches[at].hears(line, write) {
-                met.push((at, line_address, line));
+            if self.caches[at].is_affected(line, write) {
+                affected.push((at, line_address, line));
             }
             let Some(frame) = self.caches[at].frame_of(line) else { return };
             let instance = &self.plan.instances[at];
@@ -151,20 +151,20 @@ impl Fast {
                 }
             }
         });
-        self.met = met;
+        self.affected = affected;
         others
     }
 
-    /// Calls `tell` with cache, line address and history index for every line of the unit that another's cache has
+    /// Calls `visit` with cache, line address and history index for every line of the unit that another's cache has
     /// seen.
-    fn for_others(&self, access: &Access, walk: &Walk, mut tell: impl FnMut(usize, u64, u32)) {
+    fn for_others(&self, access: &Access, walk: &Walk, mut visit: impl FnMut(usize, u64, u32)) {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         let spots = self.pages.spots(walk.page);
         for &at in &self.plan.others[access.cpu] {
-            let Some(spot) = spots[at].met() else { continue };
+            let Some(spot) = spots[at].if_seen() else { continue };
             let cache = &self.caches[at];
             for line_address in (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2) {
-                tell(at, line_address, cache.line_of(spot, line_address));
+                visit(at, line_address, cache.line_of(spot, line_address));
             }
         }
     }
@@ -236,10 +236,10 @@ impl Fast {
 
     /// Invalidates others' lines found by the survey (a write), or revokes their leave to write silently (a read).
     /// Returns whether some cache must see the next write too.
-    fn tell_others(&mut self, access: &Access, write: bool) -> bool {
-        let met = std::mem::take(&mut self.met);
+    fn update_others(&mut self, access: &Access, write: bool) -> bool {
+        let affected = std::mem::take(&mut self.affected);
         let mut watched = false;
-        for &(at, line_address, line) in &met {
+        for &(at, line_address, line) in &affected {
             let cache = &mut self.caches[at];
             if write {
                 let mask = mask_within(line_address, cache.line_log2, access.address, access.size);
@@ -248,7 +248,7 @@ impl Fast {
                 cache.set_flags(frame, 0, WRITABLE);
             }
         }
-        self.met = met;
+        self.affected = affected;
         watched
     }
 }

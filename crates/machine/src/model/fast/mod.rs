@@ -54,7 +54,7 @@ pub struct Fast {
     /// Bits of the first level's line: data, fetches.
     first_log2: [u32; 2],
     /// Scratch: lines of others found by one access.
-    pub(in crate::model) met: Vec<(usize, u64, u32)>,
+    pub(in crate::model) affected: Vec<(usize, u64, u32)>,
 }
 
 /// Path of an access through its own caches, and the result.
@@ -88,7 +88,7 @@ impl Engine for Fast {
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError> {
         let plan = Plan::new(machine, options)?;
         if options.filter.first_level.is_some_and(|first| first.misses_only) {
-            return Err(ModelError::Refused("the tap told misses alone, from which no classes can be told".into()));
+            return Err(ModelError::Refused("the tap recorded misses alone, which have no classes".into()));
         }
         let places = Places::new(machine, policy, options, plan.virtual_tags);
         let mut caches: Vec<Cache> = plan
@@ -104,7 +104,7 @@ impl Engine for Fast {
             caches[at].victims_go_on = caches[at].parent.is_some_and(|outer| caches[outer].exclusive);
             let config = plan.config(at);
             if config.level == 0 && options.filter.has_run(config.kind) {
-                caches[at].is_told();
+                caches[at].let_caller_choose();
             }
         }
         let first = |way: &[Way]| way.iter().find_map(|way| way.iter().next());
@@ -113,7 +113,8 @@ impl Engine for Fast {
         Ok(Fast {
             first_log2,
             pages: Pages::new(caches.len(), places),
-            goes_straight: !plan.tells_the_bus && !caches.iter().any(|cache| cache.exclusive || cache.has_synonyms()),
+            goes_straight: !plan.clean_stores_need_bus
+                && !caches.iter().any(|cache| cache.exclusive || cache.has_synonyms()),
             caches,
             buffers: vec![Buffers::default(); plan.cores],
             bus: Bus::new(&plan, options.order == Order::Recorded),
@@ -125,9 +126,9 @@ impl Engine for Fast {
                 .zip(&plan.fetch)
                 .map(|(data, fetch)| [data, fetch].map(|w| Front::new(*w)))
                 .collect(),
-            met: Vec::new(),
+            affected: Vec::new(),
             far: false,
-            wanted: if plan.asks { WRITABLE } else { 0 },
+            wanted: if plan.stores_need_permission { WRITABLE } else { 0 },
             plan,
         })
     }
@@ -161,14 +162,14 @@ impl Engine for Fast {
         let Some(row) = front.row(address) else { return };
         for (at, spot) in front.way.iter().zip(&row.spots) {
             let cache = &self.caches[at];
-            if cache.far && spot.met().is_some() {
+            if cache.far && spot.if_seen().is_some() {
                 cache.prefetch(cache.set_of(*spot, address, vaddr), cache.line_of(*spot, address));
             }
         }
         if !row.straight && !self.pages.is_alone(row.page, cpu, self.plan.siblings[cpu]) {
             let spots = self.pages.spots(row.page);
             for &at in &self.plan.others[cpu] {
-                let Some(spot) = spots[at].met() else { continue };
+                let Some(spot) = spots[at].if_seen() else { continue };
                 self.caches[at].prefetch_line(self.caches[at].line_of(spot, address));
             }
         }
@@ -182,7 +183,7 @@ impl Engine for Fast {
             if !cache.far {
                 continue;
             }
-            let Some(spot) = spots[at].met() else { return };
+            let Some(spot) = spots[at].if_seen() else { return };
             if let Some(frame) = cache.frame_of(cache.line_of(spot, address)) {
                 cache.prefetch_hit(frame);
                 return;
@@ -203,10 +204,10 @@ impl Engine for Fast {
     #[inline(always)]
     fn miss(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         let &Access { cpu, kind, address, .. } = access;
-        let asks = kind == Kind::Store && self.wanted != 0;
+        let needs_permission = kind == Kind::Store && self.wanted != 0;
         if let Some(&row) = self.fronts[cpu][usize::from(kind == Kind::Fetch)].row(address)
             && row.straight
-            && !(asks && self.has_in_first(&row, access))
+            && !(needs_permission && self.has_in_first(&row, access))
         {
             return self.straight(access, &row, outcome);
         }
@@ -227,7 +228,7 @@ impl Engine for Fast {
         if access.kind == Kind::Atomic {
             stall += self.drain_for(access, outcome);
         }
-        if self.pages.met_by(page, cpu) {
+        if self.pages.note_use(page, cpu) {
             self.fronts.iter_mut().flatten().for_each(|front| front.forget(access.address));
         }
         let way = self.plan.way(cpu, access.kind);
@@ -237,14 +238,14 @@ impl Engine for Fast {
         walk.missed
     }
 
-    fn fence(&mut self, cpu: usize, now: u64, tell: &mut dyn FnMut(Drained)) {
+    fn fence(&mut self, cpu: usize, now: u64, sink: &mut dyn FnMut(Drained)) {
         let core = self.plan.core[cpu];
         for combined in self.buffers[core].drain() {
             let (full, partial) = self.send_combined(&combined);
             for _ in 0..full + partial {
                 self.bus.transact(cpu, combined.home, now);
             }
-            tell(Drained { last: combined.last, full, partial, home: combined.home });
+            sink(Drained { last: combined.last, full, partial, home: combined.home });
         }
     }
 
@@ -281,11 +282,11 @@ impl Engine for Fast {
         self.plan.node[cpu]
     }
 
-    fn finish(mut self, sites: &Sites, tell: &mut dyn FnMut(Drained)) -> ModelTotals {
+    fn finish(mut self, sites: &Sites, sink: &mut dyn FnMut(Drained)) -> ModelTotals {
         for core in 0..self.buffers.len() {
             for combined in self.buffers[core].drain() {
                 let (full, partial) = self.send_combined(&combined);
-                tell(Drained { last: combined.last, full, partial, home: combined.home });
+                sink(Drained { last: combined.last, full, partial, home: combined.home });
             }
         }
         self.caches.iter_mut().for_each(Cache::close);
@@ -352,7 +353,7 @@ impl Fast {
             let class = missed.class;
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
-                cache.meets_new(set);
+                cache.count_new_line(set);
             }
             if access.missed_before & 1 << level != 0 {
                 cache.missed_again[class as usize] += 1;
@@ -412,7 +413,7 @@ impl Fast {
                 dirty[step] |= left.dirty;
             }
             dirty[step] |= std::mem::take(&mut carried);
-            self.tell(access, walk, step);
+            self.choose_way(access, walk, step);
             let gone = self.caches[at].fill(
                 walk.sets[step] as usize,
                 access.address,
@@ -429,10 +430,10 @@ impl Fast {
 
     /// Passes on the place that a line takes in the first level, as chosen by the tap.
     #[inline(always)]
-    pub(in crate::model) fn tell(&mut self, access: &Access, walk: &Walk, step: usize) {
+    pub(in crate::model) fn choose_way(&mut self, access: &Access, walk: &Walk, step: usize) {
         if step == 0 {
             let (set, record) = (walk.sets[0] as usize, access.record);
-            self.caches[walk.way.at(0)].tell(set, record.way(), record.goes_reused());
+            self.caches[walk.way.at(0)].choose_way(set, record.way(), record.goes_reused());
         }
     }
 

@@ -190,9 +190,9 @@ pub(crate) struct Plan {
     /// log₂ of the coherence unit: the machine's longest line.
     pub unit_log2: u32,
     /// A store needs permission of others, or of the bus (MSI).
-    pub asks: bool,
+    pub stores_need_permission: bool,
     /// A store to a line that is here unmodified needs the bus, even without other copies (MSI).
-    pub tells_the_bus: bool,
+    pub clean_stores_need_bus: bool,
     pub protocol: Protocol,
     pub latency: Latency,
     pub transaction_cycles: u64,
@@ -268,8 +268,8 @@ impl Plan {
             node,
             nodes,
             unit_log2: configs.iter().map(|c| c.line_log2).max().unwrap_or(6),
-            asks: false,
-            tells_the_bus: options.coherence && machine.coherence == Protocol::Msi,
+            stores_need_permission: false,
+            clean_stores_need_bus: options.coherence && machine.coherence == Protocol::Msi,
             protocol: machine.coherence,
             latency: machine.latency.clone(),
             transaction_cycles: u64::from(machine.bus.transaction_cycles),
@@ -291,7 +291,7 @@ impl Plan {
         plan.siblings = (0..cpus)
             .map(|a| (0..cpus).filter(|&b| plan.uses(a) == plan.uses(b)).fold(0, |mask, b| mask | 1 << b))
             .collect();
-        plan.asks = options.coherence
+        plan.stores_need_permission = options.coherence
             && (machine.coherence == Protocol::Msi || plan.others.iter().any(|others| !others.is_empty()));
         Ok(plan)
     }

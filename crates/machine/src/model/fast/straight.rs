@@ -27,14 +27,14 @@ impl Fast {
     #[inline(always)]
     fn fill_straight(&mut self, access: &Access, walk: &Walk, first: u8, outcome: &mut Outcome) {
         for step in (0..walk.steps).rev() {
-            self.tell(access, walk, step);
+            self.choose_way(access, walk, step);
             let at = walk.way.at(step);
             let cache = &mut self.caches[at];
             let flags = if step == 0 { first } else { 0 };
             let set = walk.sets[step] as usize;
             let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.site, flags);
-            let told = cache.inclusive;
-            if let Some(gone) = gone.filter(|gone| gone.dirty || told) {
+            let passes_clean = cache.inclusive;
+            if let Some(gone) = gone.filter(|gone| gone.dirty || passes_clean) {
                 self.evicted(at, gone, access, outcome);
             }
         }

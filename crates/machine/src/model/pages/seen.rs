@@ -120,7 +120,7 @@ impl Pages {
 
     /// Notes a CPU's use of the page. Returns whether others had used it, and this one had not.
     #[inline]
-    pub fn met_by(&mut self, number: u32, cpu: usize) -> bool {
+    pub fn note_use(&mut self, number: u32, cpu: usize) -> bool {
         let cpus = &mut self.pages[number as usize].cpus;
         let before = *cpus;
         *cpus |= 1 << cpu;
@@ -130,7 +130,7 @@ impl Pages {
     /// Returns a cache's place of a page, if the cache ever saw it.
     #[inline]
     pub fn spot(&self, number: u32, cache: usize) -> Option<Spot> {
-        self.spots[number as usize * self.caches + cache].met()
+        self.spots[number as usize * self.caches + cache].if_seen()
     }
 
     /// Returns each cache's place of a page.

@@ -11,7 +11,7 @@ const PAGE_LOG2: u32 = 12;
 
 /// Bytes and their new place.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct MovedBytes {
     from: u64,
     to: u64,
     at: u64,
@@ -21,7 +21,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Apart {
     /// Ascending, disjoint.
-    places: Vec<Place>,
+    places: Vec<MovedBytes>,
     /// Bytes from one CPU's copies to the next one's; 0: all CPUs use the same bytes.
     bytes_a_cpu: u64,
     /// Pages of the bytes that move.
@@ -51,7 +51,7 @@ impl Apart {
                 return Err(ModelError::Refused(why));
             }
             apart.pages.insert(from >> PAGE_LOG2);
-            apart.places.push(Place { from, to, at: NEW_LINES + line * spacing + from % spacing });
+            apart.places.push(MovedBytes { from, to, at: NEW_LINES + line * spacing + from % spacing });
         }
         apart.places.sort_unstable_by_key(|place| place.from);
         match apart.places.windows(2).find(|pair| pair[1].from < pair[0].to) {
@@ -96,7 +96,7 @@ pub(in crate::model) fn check(policy: &AddressPolicy, machine: &Machine) -> Resu
         return Ok(());
     }
     let why =
-        format!("apart: {spacing} bytes a line, and {} has lines of {longest}; ask for at least as many", machine.name);
+        format!("apart: {spacing} bytes a line, and {} has lines of {longest}; set at least as many", machine.name);
     Err(ModelError::Refused(why))
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn a_policy_without_sense_is_refused() {
         assert!(apart(&[(0x1000, 0x1010, 0), (0x1008, 0x1018, 1)]).is_err());
         assert!(apart(&[(0x1030, 0x1050, 0)]).is_err() && apart(&[(0x1010, 0x1010, 0)]).is_err());
     }

@@ -7,7 +7,7 @@ use nearmiss_record::policy::{PlacePolicy, Policy};
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record};
 
 /// Executions of an instruction before its code is analysed.
-const ASKED_BEFORE: u32 = 16;
+const EXECUTIONS_BEFORE_ANALYSIS: u32 = 16;
 
 /// Returns an empty map, if the machine describes its cores. If tasks are placed anew, code comes in another order than
 /// to other replays, and their findings do not hold.
@@ -18,7 +18,7 @@ pub(super) fn codes_of(machine: &Machine, policy: &Policy, options: &ModelOption
         load_cycles: machine.latency.level_cycles.first().map_or(0.0, |cycles| *cycles as f32),
         forwarding_cycles: core.forwarding_cycles as f32,
     };
-    let codes = CodeMap::patient(times, ASKED_BEFORE);
+    let codes = CodeMap::patient(times, EXECUTIONS_BEFORE_ANALYSIS);
     Some(match &options.code {
         Some(known) if policy.place == PlacePolicy::Recorded => codes.sharing(known),
         _ => codes,

@@ -182,7 +182,7 @@ impl<E: Engine, O: Observer> Feeding<E, O> {
         let Some(window) = seat.windows.get((seat.executed + nth) % seat.windows.len()) else { return Ok(false) };
         if self.replay.round.records + window.records.len() > MOST_RECORDS {
             let why = format!(
-                "place: CPUs meet by windows of {} instructions, and one holds too many records to be replayed at once; ask for shorter windows",
+                "place: CPUs take turns by windows of {} instructions, and one holds too many records to be replayed at once; choose shorter windows",
                 self.window
             );
             return if nth > 0 { Ok(false) } else { Err(ModelError::Refused(why)) };

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Instructions {
     /// Sum of the records' bytes.
-    told: u64,
+    recorded: u64,
     /// Counted so far.
     counted: u64,
 }
@@ -13,8 +13,8 @@ impl Instructions {
     /// Adds the `more` instructions of a record since the one before. Returns how many of them are new.
     #[inline]
     pub fn record(&mut self, more: u64) -> u64 {
-        self.told += more;
-        let new = self.told.saturating_sub(self.counted);
+        self.recorded += more;
+        let new = self.recorded.saturating_sub(self.counted);
         self.counted += new;
         new
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_chunk_told_ahead_is_not_counted_again() {
+    fn instructions_that_a_chunk_counted_ahead_are_not_counted_again() {
         let mut i = Instructions::default();
         assert_eq!(i.record(255), 255);
         assert_eq!(i.chunk(300), 45);

@@ -60,9 +60,9 @@ struct Lane {
     /// Instructions of its tasks so far.
     instructions: u64,
     /// Instructions of these without a record yet.
-    untold: u64,
+    unrecorded: u64,
     /// Instructions of these in records that were given out.
-    told: u64,
+    given_out: u64,
     /// The window that it executes next.
     next: u64,
     /// Task and calling context of the latest record.
@@ -89,7 +89,7 @@ impl Lane {
     /// Its task executed so many more, on a recorded vCPU.
     fn execute(&mut self, instructions: u64, vcpu: usize) {
         self.instructions += instructions;
-        self.untold += instructions;
+        self.unrecorded += instructions;
         if let Some(there) = self.by_source.get_mut(vcpu) {
             *there += instructions;
         }
@@ -263,9 +263,9 @@ impl Placing {
             lane.push(Record::control(ControlKind::Context, context.into(), 0, 0), self.window);
             self.held += 1;
         }
-        let told = lane.untold.min(255);
-        lane.untold -= told;
-        lane.push(record.with_instructions(told as u8), self.window);
+        let counted = lane.unrecorded.min(255);
+        lane.unrecorded -= counted;
+        lane.push(record.with_instructions(counted as u8), self.window);
         self.held += 1;
     }
 
@@ -289,12 +289,12 @@ impl Placing {
             Control::Switch { pid, usage, .. } => {
                 self.leave(vcpu, usage);
                 self.sources[vcpu].pid = Some(pid);
-                let mut told = group.to_vec();
+                let mut start = group.to_vec();
                 // The counts of dropped references were made for another order of tasks.
-                told[3..].fill(Record::default());
-                told[1].b = 0;
-                told.extend(begins());
-                self.switches.insert(pid, told);
+                start[3..].fill(Record::default());
+                start[1].b = 0;
+                start.extend(begins());
+                self.switches.insert(pid, start);
             }
             Control::Mark { usage, .. } => self.leave(vcpu, usage),
             Control::Context(context) => self.sources[vcpu].context = context,
@@ -338,7 +338,7 @@ impl Placing {
                 return Some(next);
             }
             // Instructions behind a CPU's last record.
-            let late = self.lanes.iter().position(|lane| ended && lane.told < lane.instructions)?;
+            let late = self.lanes.iter().position(|lane| ended && lane.given_out < lane.instructions)?;
             return Some(self.give(late));
         }
         if self.turn.is_empty() {
@@ -367,13 +367,13 @@ impl Placing {
         records.splice(0..0, self.code.drain(..));
         // Without windows all is the first one.
         lane.next += u64::from(self.window < u64::MAX);
-        lane.told = lane.instructions.min(lane.next.max(1).saturating_mul(self.window));
+        lane.given_out = lane.instructions.min(lane.next.max(1).saturating_mul(self.window));
         let header = ChunkHeader {
             seq: self.given,
             slice,
             vcpu: cpu as u32,
             records: records.len() as u32,
-            instructions: lane.told,
+            instructions: lane.given_out,
             context,
             ..ChunkHeader::default()
         };

@@ -25,7 +25,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             let state = &mut self.cpus[cpu];
             if let Some(codes) = &mut self.codes {
-                state.meets_code(codes, record);
+                state.reaches_code(codes, record);
             }
             let new = state.instructions.record(record.instructions());
             state.executes(new);

@@ -25,6 +25,11 @@ pub(in crate::model) fn check(
     if let HomePolicy::Rules(rules) = &policy.home {
         rules.iter().try_for_each(|rule| check_home(rule, machine, options)).map_err(ModelError::Refused)?;
     }
+    if !policy.pages.is_recorded() && (machine.core.is_none() || machine.tlb.is_none()) {
+        let why =
+            format!("pages: the file of {} describes no translation by a core; add [core] and [tlb]", machine.name);
+        return Err(ModelError::Refused(why));
+    }
     apart::check(&policy.address, machine)?;
     let moves = policy.address != AddressPolicy::Recorded;
     Ok(describe::approximate_policy(filter, machine, moves, places))

@@ -10,7 +10,7 @@ use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
 use crate::model::stream::round::Round;
-use crate::model::stream::vcpu::{Cpu, tell_drained};
+use crate::model::stream::vcpu::{Cpu, report_drained};
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_code::CodeMap;
@@ -45,7 +45,7 @@ pub struct Replay<E: Engine, O: Observer> {
     spaces: Vec<u64>,
     sites: Sites,
     /// Misses are blamed on call sites.
-    tells_sites: bool,
+    numbers_sites: bool,
     notes: Vec<String>,
     next_seq: Option<u64>,
     /// Instructions at the end of the latest chunk, by recorded CPU.
@@ -107,7 +107,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let node_of = |cpu| engine.node(cpu as usize);
         let pace = (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as Ticks;
         Ok(Replay {
-            cpus: (0..options.cpus).map(|cpu| Cpu::new(node_of(cpu), pace, Core::new(machine))).collect(),
+            cpus: (0..options.cpus)
+                .map(|cpu| Cpu::new(node_of(cpu), pace, Core::new(machine, &policy.pages)))
+                .collect(),
             chunk_totals: vec![0; recorded_cpus],
             placing,
             engine,
@@ -124,7 +126,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             codes: codes_of(machine, policy, options),
             spaces: Vec::new(),
             sites: Sites::default(),
-            tells_sites: options.reasons,
+            numbers_sites: options.reasons,
             notes,
             next_seq: None,
             records: 0,
@@ -142,9 +144,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// Takes the next chunk, in order of `seq`.
     pub fn chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
         self.check(header, records)?;
-        let Some(mut placing) = self.placing.take() else { return self.meet_chunk(header, records) };
+        let Some(mut placing) = self.placing.take() else { return self.replay_chunk(header, records) };
         placing.take(header, records)?;
-        self.meet_placed(&mut placing, false)?;
+        self.replay_placed(&mut placing, false)?;
         self.placing = Some(placing);
         Ok(())
     }
@@ -170,15 +172,15 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         Ok(())
     }
 
-    fn meet_placed(&mut self, placing: &mut Placing, ended: bool) -> Result<(), ModelError> {
+    fn replay_placed(&mut self, placing: &mut Placing, ended: bool) -> Result<(), ModelError> {
         while let Some((header, records)) = placing.next(ended) {
-            self.meet_chunk(&header, &records)?;
+            self.replay_chunk(&header, &records)?;
         }
         Ok(())
     }
 
     /// A chunk of the CPU that it runs on.
-    fn meet_chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
+    fn replay_chunk(&mut self, header: &ChunkHeader, records: &[Record]) -> Result<(), ModelError> {
         if self.order == Order::Recorded {
             self.cpus[header.vcpu as usize].context = header.context;
             let mut at = 0;
@@ -208,11 +210,11 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// The window is over.
     pub fn finish(mut self) -> Result<(ModelTotals, O), ModelError> {
         if let Some(mut placing) = self.placing.take() {
-            self.meet_placed(&mut placing, true)?;
+            self.replay_placed(&mut placing, true)?;
         }
         self.run_round()?;
         let Replay { engine, mut observer, mut cpus, mut codes, sites, .. } = self;
-        let mut totals = engine.finish(&sites, &mut |drained| tell_drained(&mut cpus, &mut observer, drained));
+        let mut totals = engine.finish(&sites, &mut |drained| report_drained(&mut cpus, &mut observer, drained));
         for cpu in &mut cpus {
             cpu.count_plain();
             cpu.tally.cycles = cpu.clock() >> 16;
@@ -243,8 +245,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         (state.clock().saturating_sub(ahead) >> 16).saturating_add_signed(self.lead[cpu])
     }
 
-    fn count_instructions(&mut self, cpu: usize, new: u64, told: bool) {
-        if new > 0 && told {
+    fn count_instructions(&mut self, cpu: usize, new: u64, is_modelled: bool) {
+        if new > 0 && is_modelled {
             self.cpus[cpu].executes(new);
             self.observer.instructions(cpu as u32, new);
         }
@@ -253,8 +255,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     pub(in crate::model) fn end_chunk(&mut self, header: &ChunkHeader) {
         let state = &mut self.cpus[header.vcpu as usize];
         let new = state.instructions.chunk(header.instructions);
-        let told = !(self.only_user && state.in_kernel);
-        self.count_instructions(header.vcpu as usize, new, told);
+        let is_modelled = !(self.only_user && state.in_kernel);
+        self.count_instructions(header.vcpu as usize, new, is_modelled);
     }
 
     /// Handles the record at `at` and what belongs to it; returns where the next begins.
@@ -274,18 +276,18 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         };
         self.look_ahead(cpu, records, at);
         let state = &mut self.cpus[cpu];
-        let told = !(self.only_user && record.is_kernel());
+        let is_modelled = !(self.only_user && record.is_kernel());
         state.in_kernel = record.is_kernel();
         state.halted = false;
         if let Some(codes) = &mut self.codes {
-            state.meets_code(codes, record);
+            state.reaches_code(codes, record);
         }
         let instructions = record.instructions();
         if instructions > 0 {
             let new = state.instructions.record(instructions);
-            self.count_instructions(cpu, new, told);
+            self.count_instructions(cpu, new, is_modelled);
         }
-        if !told {
+        if !is_modelled {
             return Ok(at + 1);
         }
         let insn = record.insn().0;
@@ -324,14 +326,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
         if self.cuts && self.is_cut(kind, address, size) || self.rules.apart().concerns(address, size) {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            self.meet_parts(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
+            self.access_parts(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
         } else {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            self.meet(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
+            self.access(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
         }
         Ok(next)
     }
@@ -339,7 +341,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// Number of the call site of a record that may miss.
     #[inline(always)]
     pub(in crate::model) fn site(&mut self, cpu: usize, record: Record) -> u32 {
-        if !self.tells_sites {
+        if !self.numbers_sites {
             return 0;
         }
         self.sites.number(CallSite { context: self.cpus[cpu].context, insn: record.insn().0 })
@@ -379,7 +381,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// Handles an access that may miss: calls the engine, counts, notifies the observer. Returns the levels missed.
-    fn meet(&mut self, access: &Access, second: bool) -> u8 {
+    fn access(&mut self, access: &Access, second: bool) -> u8 {
         let mut outcome = Outcome::default();
         let missed = self.engine.access(access, &mut outcome);
         self.count(access, second, missed, &mut outcome);
@@ -387,7 +389,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     }
 
     /// Handles a reference part by part, each in one first-level line, at the places that the policy gives its bytes.
-    fn meet_parts(&mut self, whole: &Access, second: bool) {
+    fn access_parts(&mut self, whole: &Access, second: bool) {
         let line = 1u64 << self.line_log2[usize::from(whole.kind == Kind::Fetch)];
         let flags = u64::from((whole.record.flags() & !FLAG_FIRST_HIT) | FLAG_CONT);
         let rest = Record { a: whole.record.a & !(63 << 58) | flags << 58, ..whole.record };
@@ -402,7 +404,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);
             let now = self.now(whole.cpu);
             let part = Access { address, vaddr, size, missed_before, now, record, ..*whole };
-            missed_before |= self.meet(&part, second || !is_first);
+            missed_before |= self.access(&part, second || !is_first);
             done += size;
         }
     }
@@ -436,7 +438,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             Control::Fence => {
                 let now = self.now(cpu);
                 let (cpus, observer) = (&mut self.cpus, &mut self.observer);
-                self.engine.fence(cpu, now, &mut |drained| tell_drained(cpus, observer, drained));
+                self.engine.fence(cpu, now, &mut |drained| report_drained(cpus, observer, drained));
             }
             _ => {}
         }

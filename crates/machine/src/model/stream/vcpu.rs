@@ -60,7 +60,7 @@ impl Cpu {
 
     /// The CPU gets to the instruction of a record.
     #[inline(always)]
-    pub fn meets_code(&mut self, codes: &mut CodeMap, record: Record) {
+    pub fn reaches_code(&mut self, codes: &mut CodeMap, record: Record) {
         if let Some(pace) = codes.cycles_per_instruction(record.insn()) {
             self.pace = Ticks::from(pace);
         }
@@ -129,7 +129,7 @@ impl Cpu {
 }
 
 /// Counts and reports a write-combining buffer that no reference drained.
-pub(in crate::model) fn tell_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
+pub(in crate::model) fn report_drained<O: Observer>(cpus: &mut [Cpu], observer: &mut O, drained: Drained) {
     let bus = &mut cpus[drained.last.cpu as usize].tally.bus;
     bus.nt_full += u64::from(drained.full);
     bus.nt_partial += u64::from(drained.partial);

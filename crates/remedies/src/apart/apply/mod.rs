@@ -6,8 +6,9 @@ mod report;
 pub use options::{Args, MOST_BLOCK_BYTES, Options};
 pub use report::Report;
 
+use crate::command_line::args;
 use crate::preload::{Library, Preload, Refusals, try_on_true};
-use clap::{ArgMatches, FromArgMatches};
+use clap::ArgMatches;
 use nearmiss_analysis::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use nearmiss_workload::Workload;
 
@@ -48,7 +49,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, LinesOf
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &Options::from(&args(given)?))
+    put_around(workload, &Options::from(&args::<Args>(given)?))
 }
 
 fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
@@ -58,12 +59,8 @@ fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEn
 
 /// `apart, blocks of 1 to 128 bytes`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let (least, most) = args(given).map_or((0, 0), |args| args.sizes);
+    let (least, most) = args::<Args>(given).map_or((0, 0), |args| args.sizes);
     format!("{}, blocks of {least} to {most} bytes", super::NAME)
-}
-
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
 }
 
 /// Whether a program's blocks can be moved here: those of `true` can.

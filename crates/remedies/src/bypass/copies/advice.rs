@@ -94,7 +94,7 @@ pub(super) fn against(group: &Group, line_bytes: u64) -> Vec<Against> {
 #[cfg(test)]
 mod tests {
     use super::super::blame::Blame;
-    use super::super::sight::Seen;
+    use super::super::sight::CopyCounts;
     use super::*;
 
     fn blame(misses: &[(&str, u64)]) -> Blame {
@@ -105,17 +105,17 @@ mod tests {
 
     /// Copies of 4 KiB that nobody reads again and that push out what others need.
     fn polluting() -> Group {
-        let seen = Seen {
+        let seen = CopyCounts {
             copies: 512,
             bytes: 2 << 20,
             target_lines: 16_384,
             source_lines: 64,
             written_again_soon: 16_384,
-            ..Seen::default()
+            ..CopyCounts::default()
         };
         Group {
-            site: "keep".parse().unwrap_or_else(|why: String| panic!("{why}")),
-            function: "keep".to_owned(),
+            site: "store".parse().unwrap_or_else(|why: String| panic!("{why}")),
+            function: "store".to_owned(),
             is_reachable: true,
             is_kernels: false,
             seen,
@@ -151,7 +151,7 @@ mod tests {
     fn a_large_source_limits_the_gain_and_does_not_forbid() {
         assert!(!Against::LargeSource { source: 1, target: 1 }.forbids());
         assert!(Against::ReadSoon(1.0).forbids() && Against::Fits(1.0).forbids() && Against::Small(64).forbids());
-        let said = Against::LargeSource { source: 2 << 20, target: 2 << 20 }.sentence();
-        assert!(said.starts_with("its source (2 MiB) is as large as its target (2 MiB)"), "{said}");
+        let sentence = Against::LargeSource { source: 2 << 20, target: 2 << 20 }.sentence();
+        assert!(sentence.starts_with("its source (2 MiB) is as large as its target (2 MiB)"), "{sentence}");
     }
 }

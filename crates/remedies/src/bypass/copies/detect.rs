@@ -2,7 +2,7 @@
 
 use super::blame::{Blame, Costs, blame};
 use super::find::groups;
-use super::finding::{Copying, untold};
+use super::finding::{Copying, unrehearsed};
 use super::group::Group;
 use super::live;
 use super::way::{Way, Ways};
@@ -72,19 +72,19 @@ impl<'a> Program<'a> {
         };
         let who = match way {
             Way::Called { call, .. } => {
-                format!("copies that `{}` asks for are", self.ways.name(self.ways.function(*call)))
+                format!("copies that `{}` calls for are", self.ways.name(self.ways.function(*call)))
             }
             Way::Inside(function) => format!("what `{}` brings in is", self.ways.name(*function)),
         };
         let share = percent(blame.misses() as f64 / self.all.max(1) as f64);
-        let said = format!("{who} blamed for {share} of all pollution, and {why}");
-        vec![Box::new(untold(said, "the trace carries no stores", Known::Modelled, most_gain))]
+        let sentence = format!("{who} blamed for {share} of all pollution, and {why}");
+        vec![Box::new(unrehearsed(sentence, "the trace carries no stores", Known::Modelled, most_gain))]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sight::Seen;
+    use super::super::sight::CopyCounts;
     use super::*;
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
             function: site.to_owned(),
             is_reachable: false,
             is_kernels,
-            seen: Seen::default(),
+            seen: CopyCounts::default(),
             blame: Blame::default(),
             blamed_cycles: 1_000_000,
         };

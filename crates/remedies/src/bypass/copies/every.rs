@@ -22,7 +22,7 @@ pub(super) fn threshold<'a>(chosen: &[&Group], all: impl Iterator<Item = &'a Gro
 
 #[cfg(test)]
 mod tests {
-    use super::super::sight::Seen;
+    use super::super::sight::CopyCounts;
     use super::*;
     use crate::bypass::copies::blame::Blame;
 
@@ -32,7 +32,7 @@ mod tests {
             function: site.to_owned(),
             is_reachable,
             is_kernels: false,
-            seen: Seen { copies: 10, bytes: 10 * each, source_lines, ..Seen::default() },
+            seen: CopyCounts { copies: 10, bytes: 10 * each, source_lines, ..CopyCounts::default() },
             blame: Blame::default(),
             blamed_cycles: 0,
         }
@@ -44,16 +44,16 @@ mod tests {
 
     #[test]
     fn large_copies_among_small_ones_have_a_threshold() {
-        let large = group("keep", 65_536, 64, true);
+        let large = group("store", 65_536, 64, true);
         assert_eq!(of(&large, &[group("read", 4_096, 64, true)]), Some(32_768));
         // Half of it would be less than the C library takes.
-        assert_eq!(of(&group("keep", 20_000, 64, true), &[]), Some(16_448));
-        assert_eq!(of(&group("keep", 16_447, 64, true), &[]), None);
+        assert_eq!(of(&group("store", 20_000, 64, true), &[]), Some(16_448));
+        assert_eq!(of(&group("store", 16_447, 64, true), &[]), None);
     }
 
     #[test]
     fn copies_of_others_as_large_leave_none_unless_they_are_out_of_reach() {
-        let large = group("keep", 65_536, 64, true);
+        let large = group("store", 65_536, 64, true);
         assert_eq!(of(&large, &[group("read", 16_384, 64, true)]), None);
         assert_eq!(of(&large, &[group("read", 16_383, 64, true)]), Some(32_768));
         assert_eq!(of(&large, &[group("inline", 65_536, 64, false)]), Some(32_768));

@@ -7,10 +7,11 @@ use super::every;
 use super::find::groups;
 use super::group::Group;
 use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
-use super::sight::Seen;
+use super::sight::CopyCounts;
 use super::site::Site;
 use super::way::Ways;
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion, Traced, Unrehearsed, Value};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Unrehearsed, Value};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
@@ -173,7 +174,7 @@ impl Judged<'_> {
     }
 
     fn cause(&self) -> String {
-        let mut seen = Seen::default();
+        let mut seen = CopyCounts::default();
         self.chosen().for_each(|one| seen.add(&one.group.seen));
         let soon = seen.read_soon_share();
         let only = if soon < SOON { "only " } else { "" };
@@ -282,7 +283,7 @@ impl Suspicion for Copying {
         let outside = reach == Reach::Outside;
         let mut evidence = judged.evidence(self.most_gain);
         evidence.lines.extend(self.by_size(&judged));
-        let command = |verb| command(verb, &judged.options(), &case.manifest.command);
+        let command = |verb| command_line(verb, super::super::NAME, &judged.options(), &case.manifest.command);
         Ok(Finding {
             remedy: super::super::NAME.to_owned(),
             known: Known::Modelled,
@@ -298,12 +299,12 @@ impl Suspicion for Copying {
         })
     }
 
-    fn rehearse(&self, case: &Case, asked: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
-        if asked.values.is_empty() {
+        if request.values.is_empty() {
             return table(case, "the copies of each site, past the caches".to_owned(), &self.groups);
         }
-        let sites = asked.values.iter().filter_map(|value| match value {
+        let sites = request.values.iter().filter_map(|value| match value {
             Value::Name(name) => name.parse::<Site>().ok(),
             Value::Number(_) => None,
         });
@@ -321,23 +322,17 @@ pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseErr
     })
 }
 
-/// Suspects copies in a run that lacks their gain past the caches; `said` gives what is known of them.
-pub(super) fn untold(said: String, why: &str, known: Known, most_gain: f64) -> Unrehearsed {
+/// Suspects copies in a run that lacks their gain past the caches; `sentence` gives what is known of them.
+pub(super) fn unrehearsed(sentence: String, why: &str, known: Known, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::super::NAME,
-        symptom: said.clone(),
-        said,
+        symptom: sentence.clone(),
+        sentence,
         known,
         cause: "Lines that a copy writes take places in the caches.",
-        untold: "what it would gain",
+        lacking: "what it would gain",
         why: why.to_owned(),
         carry: "stores",
         most_gain,
     }
-}
-
-/// The argument vector of a verb of nearmiss on the command.
-fn command(verb: &str, options: &[String], command: &[String]) -> Vec<String> {
-    let begin = ["nearmiss", verb, super::super::NAME].map(str::to_owned);
-    begin.iter().chain(options).chain(&["--".to_owned()]).chain(command).cloned().collect()
 }

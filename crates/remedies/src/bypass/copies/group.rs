@@ -2,8 +2,8 @@
 
 use super::blame::{Blame, Costs, blame};
 use super::locate::Locator;
-use super::sight::{Seen, Sights};
-use super::site::{Place, Site};
+use super::sight::{CopyCounts, Sights};
+use super::site::{CodeLocation, Site};
 use super::way::{Way, Ways};
 use nearmiss_analysis::Traced;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ pub(super) struct Group {
     /// The kernel copies.
     pub is_kernels: bool,
     /// Counts of its copies.
-    pub seen: Seen,
+    pub seen: CopyCounts,
     /// Misses that it is blamed for.
     pub blame: Blame,
     /// Most cycles that these cost the command.
@@ -40,7 +40,7 @@ pub(super) struct Groups<'a> {
     case: &'a Traced,
     ways: Ways<'a>,
     locator: Locator,
-    seen: Vec<(Way, Seen)>,
+    seen: Vec<(Way, CopyCounts)>,
     blamed: FxHashMap<Way, Blame>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Groups<'a> {
     }
 
     fn group(&self, site: Site, members: &[usize]) -> Group {
-        let mut seen = Seen::default();
+        let mut seen = CopyCounts::default();
         let mut blame = Blame::default();
         for (way, part) in members.iter().map(|at| &self.seen[*at]) {
             seen.add(part);
@@ -119,41 +119,42 @@ impl<'a> Groups<'a> {
                 let function = self.ways.function(call);
                 let name = self.ways.name(function);
                 if !shared && is_word(name) {
-                    Some(Place::Function(name.to_owned()))
+                    Some(CodeLocation::Function(name.to_owned()))
                 } else {
                     self.address(call, function)
                 }
             }
             Way::Inside(function) => {
                 let stores = self.seen.iter().find(|(other, _)| *other == way)?.1.sites.first()?.insn;
-                self.address(stores, function).or_else(|| Some(Place::Function(self.ways.name(function).to_owned())))
+                self.address(stores, function)
+                    .or_else(|| Some(CodeLocation::Function(self.ways.name(function).to_owned())))
             }
         };
         Some(Site { place: place?, caller: None })
     }
 
-    fn address(&self, insn: u32, function: u32) -> Option<Place> {
+    fn address(&self, insn: u32, function: u32) -> Option<CodeLocation> {
         let vaddr = self.case.side.insns.get(insn as usize)?.vaddr;
         let path = self.ways.module(function);
-        Some(Place::address(path, self.locator.linked(path, vaddr)?))
+        Some(CodeLocation::address(path, self.locator.linked(path, vaddr)?))
     }
 
     /// Whether an instruction lies at a place.
-    fn lies(&self, insn: u32, place: &Place) -> bool {
+    fn lies(&self, insn: u32, place: &CodeLocation) -> bool {
         let function = self.ways.function(insn);
         match place {
-            Place::Function(_) => insn != 0 && self.is_function(function, place),
-            Place::Address { .. } => self.address(insn, function).as_ref() == Some(place),
+            CodeLocation::Function(_) => insn != 0 && self.is_function(function, place),
+            CodeLocation::Address { .. } => self.address(insn, function).as_ref() == Some(place),
         }
     }
 
-    fn is_function(&self, function: u32, place: &Place) -> bool {
+    fn is_function(&self, function: u32, place: &CodeLocation) -> bool {
         let name = self.ways.name(function);
-        matches!(place, Place::Function(wanted) if name.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+        matches!(place, CodeLocation::Function(wanted) if name.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     }
 }
 
-impl Seen {
+impl CopyCounts {
     /// Returns the share of a line's writes that somebody reads while a cache has it. One that is written again before
     /// that is not read soon.
     pub fn read_soon_share(&self) -> f64 {
@@ -167,7 +168,7 @@ impl Seen {
     }
 
     /// Both together; lines that both wrote count twice.
-    pub fn add(&mut self, other: &Seen) {
+    pub fn add(&mut self, other: &CopyCounts) {
         self.sites.extend(&other.sites);
         self.copies += other.copies;
         self.bytes += other.bytes;

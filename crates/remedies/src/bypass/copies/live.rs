@@ -1,7 +1,7 @@
 //! Copies in samples of the live program: which callers' copies take the time, or miss. Samples do not show who pays
 //! for them, so that nothing is predicted.
 
-use super::finding::untold;
+use super::finding::unrehearsed;
 use super::way::{is_copying, is_libc, is_named};
 use nearmiss_analysis::Unrehearsed;
 use nearmiss_record::finding::Known;
@@ -27,15 +27,15 @@ pub(super) fn detect(observed: &Observed) -> Option<Unrehearsed> {
     let profile = observed.profile.as_ref()?;
     let of = |role, what| Some((heaviest(profile, role)?, what));
     let (copies, what) = of("misses", "cache misses").or_else(|| of("clock", "CPU time"))?;
-    let why = "samples do not tell who pays for a copy";
-    (copies.share >= LEAST_SHARE).then(|| untold(said(&copies, what), why, Known::Measured, copies.share))
+    let why = "samples do not show who pays for a copy";
+    (copies.share >= LEAST_SHARE).then(|| unrehearsed(sentence(&copies, what), why, Known::Measured, copies.share))
 }
 
-fn said(copies: &Copies, what: &str) -> String {
+fn sentence(copies: &Copies, what: &str) -> String {
     let unnamed = " (or a search: the C library has no symbols here, which Debian's libc6-dbg has)";
     format!(
-        "copies that `{}` asks for have {} of the {what} (measured){}; `nearmiss apply bypass --copies -- CMD` counts how \
-         many there are and how large they are, and `nearmiss diagnose -- CMD` tells what they push out",
+        "copies that `{}` calls for have {} of the {what} (measured){}; `nearmiss apply bypass --copies -- CMD` counts how \
+         many there are and how large they are, and `nearmiss diagnose -- CMD` shows what they push out",
         copies.caller,
         percent(copies.share),
         if copies.named { "" } else { unnamed }
@@ -50,7 +50,7 @@ fn heaviest(profile: &Profile, role: &str) -> Option<Copies> {
     let mut callers: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
     for sample in profile.samples.iter().filter(|sample| of_role(sample.event)) {
         all = all.saturating_add(sample.weight);
-        if let Some((caller, named)) = asked_by(profile, sample.stack) {
+        if let Some((caller, named)) = caller_of_copy(profile, sample.stack) {
             let (weight, all_named) = callers.entry(caller).or_insert((0, true));
             *weight = weight.saturating_add(sample.weight);
             *all_named &= named;
@@ -62,7 +62,7 @@ fn heaviest(profile: &Profile, role: &str) -> Option<Copies> {
 
 /// Returns the caller of the copying routine that a stack ends in, from outside of the C library; and whether the
 /// routine has a name.
-fn asked_by(profile: &Profile, stack: u32) -> Option<(&str, bool)> {
+fn caller_of_copy(profile: &Profile, stack: u32) -> Option<(&str, bool)> {
     let stack = profile.stacks.get(stack as usize)?;
     let frame = |at: usize| stack.get(at).and_then(|&number| profile.frames.get(number as usize));
     let (routine, caller): (&Frame, &Frame) = (frame(0)?, frame(1)?);
@@ -96,38 +96,44 @@ mod tests {
     }
 
     fn found(events: &[&str], samples: &[(u32, &str, &str, u64)]) -> Option<(String, f64)> {
-        detect(&observed(events, samples)).map(|found| (found.said, found.most_gain))
+        detect(&observed(events, samples)).map(|found| (found.sentence, found.most_gain))
     }
 
     #[test]
     fn the_caller_with_most_of_the_copies_is_named() {
         let memcpy = "__memcpy_avx512_unaligned_erms";
-        let (said, share) =
-            found(&["clock"], &[(0, memcpy, "keep", 30), (0, memcpy, "read", 20), (0, "qsort", "main", 50)]).unwrap();
-        assert!(said.starts_with("copies that `keep` asks for have 30% of the CPU time (measured); "), "{said}");
+        let (sentence, share) =
+            found(&["clock"], &[(0, memcpy, "store", 30), (0, memcpy, "read", 20), (0, "qsort", "main", 50)]).unwrap();
+        assert!(
+            sentence.starts_with("copies that `store` calls for have 30% of the CPU time (measured); "),
+            "{sentence}"
+        );
         assert_eq!(share, 0.3);
     }
 
     #[test]
-    fn misses_tell_more_than_the_time() {
+    fn misses_come_before_the_time() {
         let copy = "__memmove_evex_unaligned";
-        let (said, _) =
+        let (sentence, _) =
             found(&["clock", "misses"], &[(0, copy, "often", 90), (1, copy, "far", 8), (1, "walk", "main", 2)])
                 .unwrap();
-        assert!(said.starts_with("copies that `far` asks for have 80% of the cache misses (measured); "), "{said}");
+        assert!(
+            sentence.starts_with("copies that `far` calls for have 80% of the cache misses (measured); "),
+            "{sentence}"
+        );
     }
 
     #[test]
-    fn what_the_c_library_does_not_name_may_be_a_search() {
-        let (said, _) = found(&["clock"], &[(0, "libc.so.6+0x15b2c0", "keep", 1)]).unwrap();
-        assert!(said.contains("(or a search: the C library has no symbols here"), "{said}");
+    fn a_routine_without_a_name_may_be_a_search() {
+        let (sentence, _) = found(&["clock"], &[(0, "libc.so.6+0x15b2c0", "store", 1)]).unwrap();
+        assert!(sentence.contains("(or a search: the C library has no symbols here"), "{sentence}");
     }
 
     #[test]
     fn copies_inside_the_c_library_and_few_copies_are_none() {
         let copy = "__memset_avx2_unaligned";
         assert_eq!(found(&["clock"], &[(0, copy, "fread", 1)]), None);
-        assert_eq!(found(&["clock"], &[(0, copy, "keep", 4), (0, "strlen", "main", 96)]), None);
+        assert_eq!(found(&["clock"], &[(0, copy, "store", 4), (0, "strlen", "main", 96)]), None);
         assert_eq!(found(&["clock"], &[]), None);
     }
 }

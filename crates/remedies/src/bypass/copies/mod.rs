@@ -18,7 +18,7 @@ mod way;
 pub use apply::{Copies, MOST_SITES, Options, Report, SiteReport, apply};
 pub(super) use apply::{abilities, engage, engage_every_copy};
 pub(super) use detect::detect;
-pub use site::{Place, Site};
+pub use site::{CodeLocation, Site};
 
 use nearmiss_analysis::CaseError;
 use nearmiss_analysis::Traced;

@@ -4,7 +4,7 @@ use super::advice::{Against, against};
 use super::group::Group;
 use nearmiss_analysis::{CaseError, Cost, Replays as Made, Traced, replay, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::OfWholeRun;
+use nearmiss_record::finding::SavingRange;
 use nearmiss_record::policy::{Policy, StorePolicy};
 use nearmiss_record::rehearsal::Rehearsal;
 
@@ -74,7 +74,7 @@ impl Replays {
     }
 
     /// Ends of what the `at`-th policy saves of the whole run, where parts of it were recorded.
-    pub fn of_whole_run(&self, at: usize) -> Option<OfWholeRun> {
+    pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let [before, after] = [0, at].map(|at| self.costs[at].first());
         before?.saved_of_whole_run(after?, self.computing_cycles)
     }

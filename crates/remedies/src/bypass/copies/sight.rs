@@ -2,7 +2,7 @@
 
 use super::way::{Way, Ways};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
-use nearmiss_machine::whose::{Running, Whose};
+use nearmiss_machine::owner::{Owner, Running};
 use nearmiss_record::maps::{Decoder, Event, Mapping};
 use nearmiss_record::policy::CallSite;
 use nearmiss_record::reference::{Control, Kind};
@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Counts of the copies of one way.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct CopyCounts {
     /// Its call sites that store.
     pub sites: Vec<CallSite>,
     /// Calls.
@@ -56,7 +56,7 @@ pub(super) struct Sight<'a> {
     decoders: Vec<Decoder>,
     numbers: FxHashMap<Way, u32>,
     of_site: FxHashMap<CallSite, u32>,
-    seen: Vec<(Way, Seen)>,
+    seen: Vec<(Way, CopyCounts)>,
     written: FxHashMap<u64, Written>,
     targets: FxHashSet<(u32, u64)>,
     sources: FxHashSet<(u32, u64)>,
@@ -67,7 +67,7 @@ pub(super) struct Sight<'a> {
 /// Result of the replay.
 pub(super) struct Sights {
     /// Counts by way.
-    pub ways: Vec<(Way, Seen)>,
+    pub ways: Vec<(Way, CopyCounts)>,
     /// Executable mappings of files.
     pub mappings: Vec<Mapping>,
 }
@@ -108,7 +108,7 @@ impl<'a> Sight<'a> {
         let seen = &mut self.seen;
         let number = if watched {
             *self.numbers.entry(way).or_insert_with(|| {
-                seen.push((way, Seen::default()));
+                seen.push((way, CopyCounts::default()));
                 seen.len() as u32 - 1
             })
         } else {
@@ -119,21 +119,21 @@ impl<'a> Sight<'a> {
     }
 
     /// A reference of data; `cached`: some cache had its line.
-    fn meet(&mut self, met: &Effective, cached: bool) {
-        let cpu = met.cpu as usize;
-        let line = met.address >> self.line_log2;
-        if met.kind == Kind::Fetch {
+    fn reference(&mut self, reference: &Effective, cached: bool) {
+        let cpu = reference.cpu as usize;
+        let line = reference.address >> self.line_log2;
+        if reference.kind == Kind::Fetch {
             return;
         }
-        let commands = cpu < self.contexts.len() && self.running.whose(cpu) == Whose::Command;
+        let commands = cpu < self.contexts.len() && self.running.owner(cpu) == Owner::Command;
         let number = if commands {
-            self.number(CallSite { context: self.contexts[cpu], insn: met.record.insn().0 })
+            self.number(CallSite { context: self.contexts[cpu], insn: reference.record.insn().0 })
         } else {
             NOT
         };
-        match met.kind {
+        match reference.kind {
             Kind::Load => self.load(line, number, cached),
-            Kind::Store if number != NOT => self.store(line, number, cached, met),
+            Kind::Store if number != NOT => self.store(line, number, cached, reference),
             _ => {
                 self.written.remove(&line);
             }
@@ -151,13 +151,13 @@ impl<'a> Sight<'a> {
         }
     }
 
-    fn store(&mut self, line: u64, number: u32, cached: bool, met: &Effective) {
-        let cpu = met.cpu as usize;
+    fn store(&mut self, line: u64, number: u32, cached: bool, reference: &Effective) {
+        let cpu = reference.cpu as usize;
         let fresh = std::mem::take(&mut self.fresh[cpu]);
         let (_, seen) = &mut self.seen[number as usize];
         seen.copies += u64::from(fresh);
-        seen.bytes += u64::from(met.size);
-        let site = CallSite { context: self.contexts[cpu], insn: met.record.insn().0 };
+        seen.bytes += u64::from(reference.size);
+        let site = CallSite { context: self.contexts[cpu], insn: reference.record.insn().0 };
         if !seen.sites.contains(&site) {
             seen.sites.push(site);
         }
@@ -165,7 +165,7 @@ impl<'a> Sight<'a> {
         seen.target_lines +=
             u64::from(before.is_none_or(|before| before.way != number) && self.targets.insert((number, line)));
         // The stores that complete a line differ from one that writes it anew by its first byte.
-        let anew = met.address & ((1 << self.line_log2) - 1) == 0;
+        let anew = reference.address & ((1 << self.line_log2) - 1) == 0;
         if anew && before.is_some_and(|before| before.unread) {
             *if cached { &mut seen.written_again_soon } else { &mut seen.written_again_late } += 1;
         }
@@ -197,13 +197,13 @@ impl Observer for Sight<'_> {
         }
     }
 
-    fn hit(&mut self, met: &Effective) {
-        self.meet(met, true);
+    fn hit(&mut self, reference: &Effective) {
+        self.reference(reference, true);
     }
 
-    fn miss(&mut self, met: &Effective, outcome: &Outcome) {
+    fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
         let cached = outcome.missed[self.levels.saturating_sub(1)].is_none();
-        self.meet(met, cached);
+        self.reference(reference, cached);
     }
 
     fn instructions(&mut self, _: u32, _: u64) {}

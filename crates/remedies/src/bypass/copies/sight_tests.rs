@@ -1,7 +1,7 @@
 //! Fate of written lines, on streams that are small enough to follow by hand.
 
 use super::super::way::{Way, Ways};
-use super::{Seen, Sight};
+use super::{CopyCounts, Sight};
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Placement;
@@ -42,12 +42,12 @@ fn read(at: u64, bytes: u64) -> Vec<Record> {
     (0..bytes / LINE).map(|line| reference(Kind::Load, at + line * LINE, READS)).collect()
 }
 
-/// Returns the counts of the copies that `keep` requests.
-fn seen(stream: &[Vec<Record>]) -> Seen {
+/// Returns the counts of the copies that `store` requests.
+fn seen(stream: &[Vec<Record>]) -> CopyCounts {
     let function = |name: &str, module| Function { name: name.into(), module, ..Function::default() };
     let symbols = Symbols {
         modules: vec!["/usr/bin/p".into(), "/lib/libc.so.6".into()],
-        functions: vec![function("", 0), function("keep", 0), function("__memmove_avx_unaligned_erms", 1)],
+        functions: vec![function("", 0), function("store", 0), function("__memmove_avx_unaligned_erms", 1)],
         insns: vec![(0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0)],
         ..Symbols::default()
     };
@@ -74,7 +74,7 @@ fn seen(stream: &[Vec<Record>]) -> Seen {
 }
 
 #[test]
-fn what_is_read_while_a_cache_has_it_is_read_soon() {
+fn a_line_read_while_a_cache_has_it_is_read_soon() {
     let seen = seen(&[copy(0, 1 << 20, 4096), read(1 << 20, 4096), read(1 << 20, 4096)]);
     assert_eq!((seen.copies, seen.bytes, seen.target_lines, seen.source_lines), (1, 4096, 64, 64));
     assert_eq!((seen.read_soon, seen.read_late, seen.written_again_soon), (64, 0, 0));
@@ -82,13 +82,13 @@ fn what_is_read_while_a_cache_has_it_is_read_soon() {
 }
 
 #[test]
-fn what_memory_has_to_give_back_is_read_late() {
+fn a_line_fetched_from_memory_is_read_late() {
     let seen = seen(&[copy(0, 1 << 20, 4096), read(4 << 20, FAR_BYTES), read(1 << 20, 4096)]);
     assert_eq!((seen.read_soon, seen.read_late), (0, 64));
 }
 
 #[test]
-fn what_is_written_again_unread_was_or_was_not_in_a_cache() {
+fn lines_written_again_unread_were_or_were_not_in_a_cache() {
     let twice = seen(&[copy(0, 1 << 20, 4096), copy(0, 1 << 20, 4096)]);
     assert_eq!((twice.copies, twice.target_lines, twice.written_again_soon, twice.written_again_late), (2, 64, 64, 0));
     let later = seen(&[copy(0, 1 << 20, 4096), read(4 << 20, FAR_BYTES), copy(0, 1 << 20, 4096)]);

@@ -7,14 +7,14 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// The call.
-    pub place: Place,
+    pub place: CodeLocation,
     /// Its function's caller; none: any caller.
-    pub caller: Option<Place>,
+    pub caller: Option<CodeLocation>,
 }
 
 /// A function, or an address of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum CodeLocation {
     /// Any address of the function of this name.
     Function(String),
     /// One instruction: of a call, the call itself.
@@ -26,18 +26,18 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl CodeLocation {
     /// An address of a file, known by its path.
     pub fn address(path: &str, linked: u64) -> Self {
-        Place::Address { module: path.rsplit('/').next().unwrap_or(path).to_owned(), linked }
+        CodeLocation::Address { module: path.rsplit('/').next().unwrap_or(path).to_owned(), linked }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CodeLocation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Function(name) => out.write_str(name),
-            Place::Address { module, linked } => write!(out, "{module}+{linked:#x}"),
+            CodeLocation::Function(name) => out.write_str(name),
+            CodeLocation::Address { module, linked } => write!(out, "{module}+{linked:#x}"),
         }
     }
 }
@@ -49,7 +49,7 @@ impl fmt::Display for Site {
     }
 }
 
-impl FromStr for Place {
+impl FromStr for CodeLocation {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -59,11 +59,11 @@ impl FromStr for Place {
             return Err(wrong());
         }
         match text.rsplit_once("+0x") {
-            None => Ok(Place::Function(text.to_owned())),
+            None => Ok(CodeLocation::Function(text.to_owned())),
             Some((module, digits)) => {
                 let linked = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
-                let place = Place::address(module, linked);
-                if matches!(&place, Place::Address { module, .. } if module.is_empty()) {
+                let place = CodeLocation::address(module, linked);
+                if matches!(&place, CodeLocation::Address { module, .. } if module.is_empty()) {
                     Err(wrong())
                 } else {
                     Ok(place)
@@ -94,11 +94,11 @@ mod tests {
             assert_eq!(text.parse::<Site>().map(|site| site.to_string()), Ok(text.to_owned()));
         }
         let by_path = "/usr/bin/tar+0x1F0".parse::<Site>().map(|site| site.place);
-        assert_eq!(by_path, Ok(Place::Address { module: "tar".to_owned(), linked: 0x1f0 }));
+        assert_eq!(by_path, Ok(CodeLocation::Address { module: "tar".to_owned(), linked: 0x1f0 }));
     }
 
     #[test]
-    fn what_names_no_place_is_refused() {
+    fn a_name_of_no_location_is_refused() {
         for text in ["", "@main", "keep@", "tar+0x", "tar+0xzz", "+0x10", "two words", "dir/+0x1"] {
             assert!(text.parse::<Site>().is_err(), "{text}");
         }

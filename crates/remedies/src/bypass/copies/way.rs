@@ -102,7 +102,7 @@ mod tests {
             modules: vec!["/usr/bin/p".into(), "/lib/libc.so.6".into()],
             functions: vec![
                 function("", 0),
-                function("keep", 0),
+                function("store", 0),
                 function("__memmove_avx_unaligned_erms", 1),
                 function("fread", 1),
                 function("libc.so.6+0x1234", 1),
@@ -112,7 +112,7 @@ mod tests {
             ..Symbols::default()
         };
         let node = |parent, call| Context { parent, call };
-        // 1: called by keep; 2: by fread, which keep called.
+        // 1: called by store; 2: by fread, which store called.
         let contexts = [node(0, 0), node(0, 1), node(1, 3)];
         let ways = Ways { symbols: &symbols, contexts: &contexts };
         let way = |context, insn| ways.of(CallSite { context, insn });

@@ -2,7 +2,7 @@
 
 use super::after_kill::{self, AfterKill};
 use super::report::{LeftAlone, Report, SCHEMA};
-use crate::preload::{Library, Part, Preload, Refusals, try_on_true};
+use crate::preload::{Library, LibraryCounts, Preload, Refusals, try_on_true};
 use nearmiss_analysis::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use nearmiss_workload::Workload;
 use std::fmt;
@@ -138,7 +138,7 @@ impl Files {
         Ok(self.of(&part, &after_kill::give_back(&self.preload.rests())))
     }
 
-    fn of(&self, part: &Part, after_kill: &AfterKill) -> Report {
+    fn of(&self, part: &LibraryCounts, after_kill: &AfterKill) -> Report {
         Report {
             schema: SCHEMA,
             only: self.options.only.clone(),

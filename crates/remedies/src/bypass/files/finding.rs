@@ -1,7 +1,8 @@
 //! From a stream through the page cache to a finding: what it pushed out, and which pages would be kept.
 
 use crate::bypass::NAME;
-use nearmiss_analysis::{Asked, Case, CaseError, Suspicion};
+use crate::command_line::command_line;
+use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::observed::CachedFile;
@@ -112,10 +113,8 @@ impl Suspicion for Stream {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let command = &case.observation()?.manifest().command;
-        let line = |verb: &str| {
-            let words = ["nearmiss", verb, NAME, "--files", "--"].map(str::to_owned);
-            (!command.is_empty()).then(|| words.iter().chain(command).cloned().collect())
-        };
+        let line =
+            |verb: &str| (!command.is_empty()).then(|| command_line(verb, NAME, &["--files".to_owned()], command));
         let evidence = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
         let moved = format!("The command moved {} to and from storage.", bytes(self.moved_bytes));
         Ok(Finding {
@@ -136,19 +135,19 @@ impl Suspicion for Stream {
             unless: vec![
                 "something reads the command's files soon: they then come from storage again".to_owned(),
                 "others use their pages so often that the kernel keeps them anyway".to_owned(),
-                "the pages were lost to somebody else, such as a program that asked for memory meanwhile".to_owned(),
+                "the pages were lost to somebody else, such as a program that took memory meanwhile".to_owned(),
             ],
             apply: line("apply"),
             verify: line("verify"),
         })
     }
 
-    fn rehearse(&self, _: &Case, _: &Asked) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, _: &Case, _: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         Ok(Rehearsal {
             remedy: NAME.to_owned(),
             subject: format!("files of the command, beside {} of others' files", bytes(self.others_bytes)),
             basis: format!(
-                "from what the kernel said of the files' pages before and after; nothing was dropped to find out; {} of \
+                "from what the kernel reported of the files' pages before and after; nothing was dropped to find out; {} of \
                  the others' pages were lost and would be kept",
                 percent(self.share(self.lost_bytes()))
             ),

@@ -61,7 +61,7 @@ impl LeftAlone {
             (self.direct_bytes, "by O_DIRECT, which passes by the page cache already"),
             (self.unnamed_bytes, "of files that --only does not name"),
             (self.memory_bytes, "of files that lie in memory anyway"),
-            (self.unseen_bytes, "of files of which the kernel does not say what is cached"),
+            (self.unseen_bytes, "of files of which the kernel does not show what is cached"),
             (self.crowded_bytes, "while another thread was busy with the descriptor"),
             (self.unwritten_bytes, "that the disk had not written yet"),
             (self.used_bytes, "that others use or write"),

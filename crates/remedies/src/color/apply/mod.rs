@@ -21,9 +21,10 @@ pub use options::{Args, LEAST_BLOCK_BYTES, MOST_COLORS, Options};
 pub use report::{Blocks, Report, Stacks};
 
 use super::colors::step;
-use super::program::command_asks;
+use super::program::command_reads_variable;
+use crate::command_line::args;
 use crate::preload::{Preload, Refusals, try_on_true};
-use clap::{ArgMatches, FromArgMatches};
+use clap::ArgMatches;
 use nearmiss_analysis::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use nearmiss_workload::Workload;
 use std::cell::OnceCell;
@@ -70,7 +71,7 @@ fn parameters(options: &Options) -> String {
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &Options::from(&args(given)?))
+    put_around(workload, &Options::from(&args::<Args>(given)?))
 }
 
 fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
@@ -80,12 +81,8 @@ fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEn
 
 /// `color, 32 colors`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let colors = args(given).map_or(0, |args| args.colors);
+    let colors = args::<Args>(given).map_or(0, |args| args.colors);
     format!("{}, {colors} colors", super::NAME)
-}
-
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
 }
 
 /// Whether a program can be colored here: `true` is.
@@ -104,7 +101,7 @@ impl Coloring {
     fn acts(&self, report: &Report) -> Acts {
         match report.colored() {
             0 if report.programs() > 1 => Acts::Uncounted,
-            0 if *self.colors_itself.get_or_init(|| command_asks(&self.plain)) => Acts::Uncounted,
+            0 if *self.colors_itself.get_or_init(|| command_reads_variable(&self.plain)) => Acts::Uncounted,
             colored => Acts::Counted(colored),
         }
     }

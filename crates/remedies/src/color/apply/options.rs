@@ -44,7 +44,7 @@ impl Options {
             Some(bytes) if bytes < LEAST_BLOCK_BYTES => {
                 wrong(format!("--blocks {bytes}: blocks under {LEAST_BLOCK_BYTES} bytes are not colored"))
             }
-            None if !self.stacks => wrong("nothing to color: ask for stacks, blocks or both".to_owned()),
+            None if !self.stacks => wrong("nothing to color: choose stacks, blocks or both".to_owned()),
             _ => Ok(()),
         }
     }

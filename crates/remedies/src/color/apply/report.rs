@@ -1,6 +1,6 @@
 use super::Options;
 use super::libraries as names;
-use crate::preload::{Part, own_malloc};
+use crate::preload::{LibraryCounts, own_malloc};
 use serde::Serialize;
 use std::fmt;
 
@@ -48,7 +48,7 @@ pub struct Blocks {
 }
 
 impl Report {
-    pub(super) fn new(options: &Options, parts: &[Part]) -> Self {
+    pub(super) fn new(options: &Options, parts: &[LibraryCounts]) -> Self {
         let part = |library: &str| parts.iter().find(|part| part.library == library);
         Report {
             schema: "nearmiss/color-applied/1",

@@ -14,9 +14,10 @@ pub use homes::{HomeOf, Mapping, Target};
 pub use options::{Args, Bind};
 pub use report::Report;
 
+use crate::command_line::args;
 use crate::follow::Follower;
-use crate::preload::{self, Parts, Preload, takes_libraries, try_on_true};
-use clap::{ArgMatches, FromArgMatches};
+use crate::preload::{self, LibraryCountsList, Preload, takes_libraries, try_on_true};
+use clap::ArgMatches;
 use follow::Binder;
 use libraries::{HOMES, REFUSALS, TASKS};
 use nearmiss_analysis::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, Inability, NotEngaged};
@@ -103,7 +104,7 @@ fn follows(error: &CannotEngage, plan: &[usize]) -> Option<String> {
     let CannotEngage::Program { program, .. } = error else { return None };
     (!plan.is_empty()).then(|| {
         format!(
-            "{} loads no library: its new tasks are bound as the kernel tells of them, a moment after they began; homes \
+            "{} loads no library: its new tasks are bound as the kernel announces them, a moment after they began; homes \
              of single calls and pools do not reach it.",
             program.display()
         )
@@ -136,7 +137,7 @@ fn preloaded(
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args(given)?)
+    put_around(workload, &args::<Args>(given)?)
 }
 
 fn put_around(workload: Workload, args: &Args) -> Result<Applied, CannotEngage> {
@@ -146,7 +147,7 @@ fn put_around(workload: Workload, args: &Args) -> Result<Applied, CannotEngage> 
 
 /// `local, bound, 2 homes, pools`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let args = args(given).unwrap_or_default();
+    let args = args::<Args>(given).unwrap_or_default();
     let bound = args.bind.as_ref().map(|_| "bound".to_owned());
     let homes = match args.homes.len() {
         0 => None,
@@ -155,10 +156,6 @@ pub(super) fn title(given: &ArgMatches) -> String {
     };
     let pools = args.pools.as_ref().map(|_| "pools".to_owned());
     [Some(super::NAME.to_owned()), bound, homes, pools].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
 }
 
 /// Nodes, binding and pools of this machine.
@@ -215,7 +212,7 @@ impl Around {
     fn beside(&self, followed: u64) -> Option<String> {
         (self.preload.is_some() && followed > 0).then(|| {
             format!(
-                "Programs that load no library are among the command's: {} of theirs bound as the kernel told of them, a \
+                "Programs that load no library are among the command's: {} of theirs bound as the kernel announced them, a \
                  moment after they began; homes of single calls and pools do not reach them.",
                 counted(followed, "task")
             )
@@ -257,7 +254,7 @@ impl Drop for Around {
     }
 }
 
-fn count(parts: &Parts, library: &str, name: &str) -> u64 {
+fn count(parts: &LibraryCountsList, library: &str, name: &str) -> u64 {
     parts.iter().find(|part| part.library == library).map_or(0, |part| part.counter(name))
 }
 

@@ -27,7 +27,7 @@ pub struct Args {
     /// such as 0,2,1,3
     #[arg(long, value_name = "PLAN", value_parser = Bind::parse)]
     pub bind: Option<Bind>,
-    /// Put memory on a node, or `interleave` it: `all=NODE`; what a call asks for, `FILE+0xADDRESS[#N][:FROM-TO]=NODE`; or,
+    /// Put memory on a node, or `interleave` it: `all=NODE`; what a call allocates, `FILE+0xADDRESS[#N][:FROM-TO]=NODE`; or,
     /// moved once from outside, `heap=NODE`, `stack=NODE`, `anonymous=NODE` or a mapped file, `/PATH=NODE`
     #[arg(long = "home", value_name = "MAPPING=NODE", value_parser = parse_home)]
     pub homes: Vec<HomeOf>,
@@ -64,7 +64,7 @@ impl Args {
         let wrong = |what: String| Err(CannotEngage::Parameters(what));
         if self.bind.is_none() && self.homes.is_empty() && self.pools.is_none() {
             return wrong(
-                "nothing is asked for: give --bind, --home or --pools; nearmiss diagnose says which".to_owned(),
+                "nothing is requested: give --bind, --home or --pools; nearmiss diagnose names them".to_owned(),
             );
         }
         if nodes.len() < 2 && self.bind.is_none() && self.pools.is_none() {
@@ -161,20 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn what_can_engage_nowhere_is_refused() {
+    fn a_choice_that_can_engage_nowhere_is_refused() {
         let one = &nodes()[..1];
         let home = || vec![parse_home("all=interleave").unwrap()];
         let args = |bind: Option<Bind>, homes: Vec<HomeOf>, pools: bool| {
             let pools = pools.then(String::new);
             Args { bind, homes, pools, ..Args::default() }
         };
-        let said = |args: Args, nodes: &[Node]| args.check(nodes).map_err(|error| error.to_string());
-        assert!(said(args(None, Vec::new(), false), &nodes()).unwrap_err().starts_with("nothing is asked for"));
-        assert!(said(args(None, home(), false), one).unwrap_err().starts_with("this machine's memory is one node"));
-        assert_eq!(said(args(Some(Bind::Compact), home(), false), one), Ok(()));
-        assert_eq!(said(args(None, home(), true), one), Ok(()));
-        assert_eq!(said(args(None, home(), false), &nodes()), Ok(()));
+        let checked = |args: Args, nodes: &[Node]| args.check(nodes).map_err(|error| error.to_string());
+        assert!(checked(args(None, Vec::new(), false), &nodes()).unwrap_err().starts_with("nothing is requested"));
+        assert!(checked(args(None, home(), false), one).unwrap_err().starts_with("this machine's memory is one node"));
+        assert_eq!(checked(args(Some(Bind::Compact), home(), false), one), Ok(()));
+        assert_eq!(checked(args(None, home(), true), one), Ok(()));
+        assert_eq!(checked(args(None, home(), false), &nodes()), Ok(()));
         let absent = args(None, vec![parse_home("all=7").unwrap()], false);
-        assert!(said(absent, &nodes()).unwrap_err().ends_with("this machine's nodes are 0, 1"));
+        assert!(checked(absent, &nodes()).unwrap_err().ends_with("this machine's nodes are 0, 1"));
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_mappings_are_told_by_their_names() {
+    fn private_mappings_are_recognised_by_their_names() {
         let line = "7f10-7f30 rw-p 00000000 00:00 0                          [heap]";
         assert_eq!(mapping(line), Some((0x7f10, 0x7f30, "[heap]")));
         assert_eq!(mapping("1000-2000 rw-p 00000000 00:00 0 "), Some((0x1000, 0x2000, "")));

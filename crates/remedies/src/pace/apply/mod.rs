@@ -7,8 +7,10 @@ pub(super) use options::checked;
 pub use options::{Args, Options};
 pub use report::{Awake, Report};
 
-use crate::preload::{Library, Part, Preload, Refusals, try_on_true};
-use clap::{ArgMatches, FromArgMatches};
+use crate::command_line::args;
+use crate::command_line::command_line;
+use crate::preload::{Library, LibraryCounts, Preload, Refusals, try_on_true};
+use clap::ArgMatches;
 use nearmiss_analysis::{Ability, Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
 use nearmiss_workload::Workload;
 use std::time::Duration;
@@ -55,7 +57,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Paced),
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args(given)?.into())
+    put_around(workload, &args::<Args>(given)?.into())
 }
 
 fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
@@ -65,19 +67,14 @@ fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEn
 
 /// `pace, every 1ms`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let aim = args(given).map(|args| format!(", {}", options::in_words(Options::from(args).aim)));
+    let aim = args::<Args>(given).map(|args| format!(", {}", options::in_words(Options::from(args).aim)));
     format!("{}{}", super::NAME, aim.unwrap_or_default())
-}
-
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
 }
 
 /// The argument vector of a verb of nearmiss on the command.
 pub(super) fn arguments(verb: &str, interval_ns: u64, command: &[String]) -> Vec<String> {
     let interval = humantime::format_duration(Duration::from_nanos(interval_ns)).to_string();
-    let begin = ["nearmiss", verb, super::NAME, "--interval", &interval, "--"].map(str::to_owned);
-    begin.iter().chain(command).cloned().collect()
+    command_line(verb, super::NAME, &["--interval".to_owned(), interval], command)
 }
 
 /// Whether a program's waits can be paced here: `true` loads the library.
@@ -93,7 +90,7 @@ impl Paced {
         Ok(part.map_or_else(Report::default, |part| self.of(part)))
     }
 
-    fn of(&self, part: &Part) -> Report {
+    fn of(&self, part: &LibraryCounts) -> Report {
         let awake = Awake {
             at_once: part.counter(AT_ONCE),
             first: part.counter(FIRST),

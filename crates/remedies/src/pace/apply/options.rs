@@ -52,7 +52,7 @@ pub struct Args {
     /// Least time from the return of a thread's wait for events to its next wait
     #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, conflicts_with = "budget")]
     pub interval: Option<Duration>,
-    /// What may be added to one event of a hundred: each thread takes the longest interval that keeps within it
+    /// Time that may be added to one event of a hundred: each thread takes the longest interval that keeps within it
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = nearmiss_usage::time)]
     pub budget: Duration,
 }

@@ -55,7 +55,7 @@ fn nothing_shared(allowed: &CpuSet, wanted: Option<Level>) -> String {
             "no two of the CPUs {allowed} share a domain of level {level} here; leave --domain out, and the innermost \
              level that is shared is taken"
         ),
-        None => format!("the CPUs {allowed} share no domain that the kernel tells of; pair has nothing to choose"),
+        None => format!("the CPUs {allowed} share no domain that the kernel names; pair has nothing to choose"),
     }
 }
 

@@ -20,8 +20,9 @@ pub use super::level::Level;
 pub use options::{Args, With};
 pub use report::{Report, Scheduler, Together, Verified};
 
+use crate::command_line::args;
 use crate::follow::Follower;
-use clap::{ArgMatches, FromArgMatches};
+use clap::ArgMatches;
 use counters::KernelCounters;
 use daemon::Daemon;
 use domains::Domains;
@@ -55,14 +56,14 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), Cann
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    let (workload, around) = apply(workload, &args(given)?)?;
+    let (workload, around) = apply(workload, &args::<Args>(given)?)?;
     Ok(Applied { workload, engagement: Box::new(around) })
 }
 
 /// Puts a process that runs already under the remedy for the registry.
 pub(super) fn attach(pid: i32, given: &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage> {
     let process = running(pid)?;
-    let mut around = Around::new(&args(given)?, Some(&process))?;
+    let mut around = Around::new(&args::<Args>(given)?, Some(&process))?;
     around.begin(&process, true)?;
     Ok(Box::new(around))
 }
@@ -72,13 +73,9 @@ fn running(pid: i32) -> Result<TaskId, CannotEngage> {
     TaskId::of(pid).ok_or_else(|| CannotEngage::Parameters(format!("process {pid}: it has ended")))
 }
 
-fn args(given: &ArgMatches) -> Result<Args, CannotEngage> {
-    Args::from_arg_matches(given).map_err(|error| CannotEngage::Parameters(error.to_string()))
-}
-
 /// `pair, l3, affinity`.
 pub(super) fn title(given: &ArgMatches) -> String {
-    let args = args(given).unwrap_or_default();
+    let args = args::<Args>(given).unwrap_or_default();
     let level = args.domain.map(|level| level.to_string());
     let with = (args.with == With::SchedExt).then(|| "sched_ext".to_owned());
     [Some(super::NAME.to_owned()), level, with].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -98,9 +95,11 @@ pub(super) fn abilities() -> Vec<Ability> {
     let ext = kernel_allows(&[0], With::SchedExt)
         .map(|()| "there, and no scheduler is loaded".to_owned())
         .map_err(|error| refused(error, "use affinity, or a kernel with CONFIG_SCHED_CLASS_EXT"));
-    let counters = KernelCounters::new(CounterKind::Hardware).map(|_| "of single tasks".to_owned()).map_err(|error| {
-        Inability { why: format!("none of single tasks: {error}"), todo: "give a table of a rehearsal".to_owned() }
-    });
+    let counters =
+        KernelCounters::new(CounterKind::Hardware).map(|_| "of single tasks".to_owned()).map_err(|error| Inability {
+            why: format!("this machine counts no events of single tasks: {error}"),
+            todo: "take a table of `rehearse pair` (--table)".to_owned(),
+        });
     vec![
         Ability { name: "domains of CPUs", state: domains },
         Ability { name: "sched_ext", state: ext },
@@ -117,16 +116,16 @@ fn kernel_allows(tasks: &[i32], with: With) -> Result<(), CannotEngage> {
 }
 
 /// The domains that a table is for, unless others are requested. Errors: this machine has none of them.
-fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, asked: Option<Level>) -> Result<Domains, CannotEngage> {
+fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, requested: Option<Level>) -> Result<Domains, CannotEngage> {
     let find = |level| Domains::find(Path::new(SYSTEM), allowed, level);
-    let Some(shared) = kept.and_then(|kept| kept.shared.as_ref()).filter(|_| asked.is_none()) else {
-        return find(asked);
+    let Some(shared) = kept.and_then(|kept| kept.shared.as_ref()).filter(|_| requested.is_none()) else {
+        return find(requested);
     };
     let none_here = find(None)?;
     find(Some(shared.level)).map_err(|_| {
         CannotEngage::Parameters(format!(
-            "the table is of tasks that share level {} on {}, which no two of the CPUs {allowed} do here, so it says nothing \
-             of them: rehearse on a machine like this one, or say --domain {} to use it all the same",
+            "the table is of tasks that share level {} on {}, which no two of the CPUs {allowed} do here, so it does not hold \
+             for them: rehearse on a machine like this one, or give --domain {} to use it all the same",
             shared.level, shared.machine, none_here.level
         ))
     })

@@ -8,10 +8,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Take the table of pairs from this run, as `nearmiss rehearse pair` left it there; without it, hardware counters
-    /// tell
+    /// show who shares
     #[arg(long, value_name = "RUN")]
     pub table: Option<PathBuf>,
-    /// What the tasks of a group are to share [default: the innermost that there are two of, else the innermost]
+    /// Level that the tasks of a group are to share [default: the innermost that there are two of, else the innermost]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub domain: Option<Level>,
     /// How often masks are looked at and groups are planned anew
@@ -20,7 +20,7 @@ pub struct Args {
     /// Who puts tasks beside each other: their affinity, or a scheduler of nearmiss's own in the kernel
     #[arg(long, value_enum, value_name = "WHAT", default_value = "affinity")]
     pub with: With,
-    /// Also move tasks whose affinity the program has set itself
+    /// Also move tasks with an affinity that the program has set itself
     #[arg(long)]
     pub override_masks: bool,
     /// Read counts that every kernel has in place of hardware counters: it shows what the daemon costs, not who shares

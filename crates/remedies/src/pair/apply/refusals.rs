@@ -39,7 +39,7 @@ impl Kernel<'_> {
         }
         if self.cookie.is_some_and(|cookie| cookie != 0) {
             return refused(
-                "pair refuses tasks with a core-scheduling cookie: the cookie already says who may share a \
+                "pair refuses tasks with a core-scheduling cookie: the cookie already decides who may share a \
                             core; run the command without one (prctl PR_SCHED_CORE)"
                     .to_owned(),
             );
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     /// Returns the refusal of a kernel with these files.
-    fn said(files: &[(&str, &str)], version: &str, cookie: Option<u64>, with: With) -> Result<(), String> {
+    fn refusal(files: &[(&str, &str)], version: &str, cookie: Option<u64>, with: With) -> Result<(), String> {
         let place = tempfile::tempdir().unwrap();
         for (file, text) in files {
             let file = place.path().join(file);
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn an_ordinary_kernel_refuses_nothing() {
-        assert_eq!(said(&[], "#1 SMP PREEMPT_DYNAMIC", None, With::Affinity), Ok(()));
-        assert_eq!(said(&[EXT, ("realtime", "0")], "#1 SMP", Some(0), With::SchedExt), Ok(()));
+        assert_eq!(refusal(&[], "#1 SMP PREEMPT_DYNAMIC", None, With::Affinity), Ok(()));
+        assert_eq!(refusal(&[EXT, ("realtime", "0")], "#1 SMP", Some(0), With::SchedExt), Ok(()));
     }
 
     #[test]
     fn each_refusal_is_a_sentence() {
-        let of = |files: &[_], version, cookie, with| said(files, version, cookie, with).unwrap_err();
+        let of = |files: &[_], version, cookie, with| refusal(files, version, cookie, with).unwrap_err();
         assert!(of(&[("realtime", "1\n")], "", None, With::Affinity).contains("real-time"));
         assert!(of(&[], "#1 SMP PREEMPT_RT Debian", None, With::Affinity).contains("real-time"));
         assert!(of(&[], "", Some(7), With::Affinity).contains("core-scheduling cookie"));

@@ -26,7 +26,7 @@ fn broken(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn frames_are_told_apart_by_kind() {
+fn frames_are_distinguished_by_kind() {
     let sent = [frame(1, b"ready"), frame(2, b"0 A x\n"), frame(3, b""), frame(4, b"\0")].concat();
     let (mut channel, theirs) = channel(&sent);
     drop(theirs);
@@ -97,7 +97,7 @@ impl Numbers {
 /// gives frames within their bounds.
 #[test]
 fn three_thousand_mutants_end_within_their_bounds() {
-    let said = [
+    let lines = [
         "perf cpu=0 at=0x1000 pages=257",
         "quiet ms=50 settled=1",
         "ready",
@@ -106,7 +106,7 @@ fn three_thousand_mutants_end_within_their_bounds() {
         "deleted /a",
         "exit status=0 terminal=0 output=5 error=0 oom=0 full=0",
     ];
-    let mut whole: Vec<u8> = said.iter().flat_map(|line| frame(1, line.as_bytes())).collect();
+    let mut whole: Vec<u8> = lines.iter().flat_map(|line| frame(1, line.as_bytes())).collect();
     whole.extend([frame(2, &[7; 700]), frame(3, b""), frame(4, &[0; 512])].concat());
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let (mut ended, mut refused) = (0, 0);

@@ -36,7 +36,7 @@ impl Options {
         }
         if self.least_bytes < LEAST_COPY_BYTES {
             return wrong(format!(
-                "--min {}: a copy of under {LEAST_COPY_BYTES} bytes may hold no whole line; ask for as many at least",
+                "--min {}: a copy of under {LEAST_COPY_BYTES} bytes may hold no whole line; give as many at least",
                 self.least_bytes
             ));
         }
@@ -45,7 +45,7 @@ impl Options {
             return wrong(format!("--site {site} is named twice: name each site once"));
         }
         if self.sites.len() > MOST_SITES {
-            return wrong(format!("{} sites: the library tells {MOST_SITES} apart; name fewer", self.sites.len()));
+            return wrong(format!("{} sites: the library distinguishes {MOST_SITES}; name fewer", self.sites.len()));
         }
         let text: usize = self.sites.iter().map(|site| site.to_string().len() + 1).sum();
         if text > MOST_TEXT {

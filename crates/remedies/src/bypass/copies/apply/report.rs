@@ -1,5 +1,5 @@
 use super::{LEFT, LEFT_BYTES, NO_STORES, OVERLAPPING, Options};
-use crate::preload::Part;
+use crate::preload::LibraryCounts;
 use nearmiss_record::words::{bytes, counted};
 use serde::Serialize;
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct SiteReport {
 }
 
 impl Report {
-    pub(super) fn new(options: &Options, part: &Part) -> Self {
+    pub(super) fn new(options: &Options, part: &LibraryCounts) -> Self {
         let of_site = |(at, site): (usize, &super::super::Site)| {
             let counter = |what: &str| part.counter(&format!("{what} {at}"));
             SiteReport {

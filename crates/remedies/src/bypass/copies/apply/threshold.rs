@@ -31,7 +31,7 @@ fn with_threshold(before: &str, least_bytes: u64) -> String {
 
 /// Returns the loader's list of the tunables.
 fn list(tunables: &str) -> Result<String, CannotEngage> {
-    let failed = |error: std::io::Error| CannotEngage::system("keep what the loader says", error);
+    let failed = |error: std::io::Error| CannotEngage::system("keep the loader's list", error);
     let mut output = tempfile::tempfile().map_err(failed)?;
     let quiet = Workload::new([LOADER, "--list-tunables"]).env(VARIABLE, tunables);
     let quiet = quiet.stdin(Stdio::Null).stdout(output.try_clone().map_err(failed)?).stderr(Stdio::Null);

@@ -62,7 +62,7 @@ impl Attached {
             )
         })?;
         let bytes = std::fs::read(TYPES).map_err(refused("read the kernel's types"))?;
-        let no_types = || CannotEngage::Parameters(format!("{TYPES} tells no types that a scheduler needs"));
+        let no_types = || CannotEngage::Parameters(format!("{TYPES} has no types that a scheduler needs"));
         let types = Types::parse(&bytes).ok_or_else(no_types)?;
         let table = types.structure("sched_ext_ops").ok_or_else(no_types)?;
         let value = types.structure("bpf_struct_ops_sched_ext_ops").ok_or_else(no_types)?;

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_ends_in_nothing_found() {
+    fn types_that_are_cut_short_end_in_nothing_found() {
         let bytes = kernel();
         for length in 0..bytes.len() {
             if let Some(types) = Types::parse(&bytes[..length]) {
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn this_kernels_own_types_are_read() {
         let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {
-            eprintln!("skipped: this kernel tells nothing of its types");
+            eprintln!("skipped: this kernel shows nothing of its types");
             return;
         };
         let task = Types::parse(&bytes).unwrap().structure("task_struct").unwrap();

@@ -90,7 +90,7 @@ fn an_unfit_guest_is_remembered_until_its_key_changes() {
 }
 
 #[test]
-fn what_was_used_longest_ago_makes_room() {
+fn the_image_used_longest_ago_makes_room() {
     let place = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = (0..4).map(|number| place.path().join(format!("{number}.guest"))).collect();
     for (number, path) in paths.iter().enumerate() {

@@ -1,0 +1,44 @@
+//! Cycles of loops while every access hits.
+
+use crate::support::Assembled;
+use nearmiss_code::{CodeMap, CoreTimes};
+
+/// Cycles of one turn of a loop, each with its bound.
+fn assert_turns(source: &str, times: CoreTimes, expected: &[(&str, u32, f64)]) {
+    let assembled = Assembled::new(source);
+    let mut map = CodeMap::new(times);
+    assembled.fill(&mut map);
+    for &(label, instructions, cycles) in expected {
+        let each = map.cycles_per_instruction(assembled.id(label)).expect("known code");
+        let turn = f64::from(each) / 65_536.0 * f64::from(instructions);
+        assert!((turn - cycles).abs() < 0.001, "{label}: {turn} cycles a turn, expected {cycles}");
+    }
+}
+
+const WIDE: CoreTimes = CoreTimes { width: 6, load_cycles: 5.0, forwarding_cycles: 4.0 };
+const NARROW: CoreTimes = CoreTimes { width: 4, load_cycles: 4.0, forwarding_cycles: 5.0 };
+
+#[test]
+fn a_loop_costs_what_bounds_it() {
+    let chains = [("clocked_turn", 10, 24.0), ("multiply_add_turn", 4, 4.0), ("float_chain_turn", 3, 4.0)];
+    assert_turns("loops.s", WIDE, &chains);
+    assert_turns("loops.s", WIDE, &[("chase_turn", 3, 5.0), ("indexed_chase_turn", 4, 6.0), ("hashed_turn", 11, 6.0)]);
+    assert_turns("loops.s", WIDE, &[("loads_turn", 8, 2.0), ("stores_turn", 8, 3.0), ("float_sums_turn", 12, 5.0)]);
+    assert_turns(
+        "loops.s",
+        WIDE,
+        &[("products_turn", 8, 6.0), ("jumps_turn", 5, 4.0), ("integers_turn", 12, 2.2), ("spilled_turn", 5, 5.0)],
+    );
+    assert_turns("loops.s", NARROW, &[("loads_turn", 8, 3.0), ("stores_turn", 8, 6.0), ("chase_turn", 3, 4.0)]);
+}
+
+#[test]
+fn variables_in_memory_cost_the_way_through_the_store_buffer() {
+    assert_turns("plain.s", WIDE, &[("list_next", 8, 9.0), ("list_value", 8, 9.0), ("tree_child", 16, 19.0)]);
+    assert_turns("optimized.s", NARROW, &[("list_next", 4, 4.0), ("strided_element", 4, 1.0)]);
+}
+
+#[test]
+fn code_without_a_loop_costs_what_its_units_take() {
+    assert_turns("optimized.s", NARROW, &[("called_next", 2, 1.0), ("fetched_second", 2, 1.0)]);
+}

@@ -1,0 +1,66 @@
+//! How much of a command a trace has.
+
+use crate::words::counted;
+use serde::{Deserialize, Serialize};
+
+/// Recorded part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Parts that were recorded.
+    pub parts: u32,
+    /// Wall time in which it was recorded, of `reached_ns`, *measured*.
+    pub recorded_ns: u64,
+    /// Wall time from the window's opening to its end, *measured*.
+    pub reached_ns: u64,
+    /// The command was ended there, before its end.
+    pub ended: bool,
+}
+
+impl Coverage {
+    /// Whether something was not recorded before the end.
+    pub fn has_pauses(&self) -> bool {
+        self.recorded_ns < self.reached_ns
+    }
+
+    /// Returns a sentence for readers of the figures; none if all was recorded.
+    pub fn sentence(&self) -> Option<String> {
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        let (recorded, reached) = (seconds(self.recorded_ns), seconds(self.reached_ns));
+        let parts = counted(self.parts.into(), "part");
+        let parts = format!("{parts}, {recorded} of the {reached} that the command ran in the guest");
+        match (self.parts, self.ended) {
+            (..2, false) if !self.has_pauses() => None,
+            (..2, false) => Some(format!("Recorded: {parts}; nothing behind it was seen.")),
+            (_, false) => Some(format!("Recorded: {parts}; nothing between them was seen.")),
+            (..2, true) => Some(format!(
+                "Recorded: {recorded} of the command's run in the guest. It was ended there; nothing behind was seen."
+            )),
+            (_, true) => Some(format!(
+                "Recorded: {parts}. It was ended there; nothing between the parts or behind them was seen."
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(parts: u32, recorded_s: u64, ended: bool) -> Option<String> {
+        let [recorded_ns, reached_ns] = [recorded_s, 6].map(|s| s * 1_000_000_000);
+        Coverage { parts, recorded_ns, reached_ns, ended }.sentence()
+    }
+
+    #[test]
+    fn only_a_run_without_a_pause_and_to_its_end_is_whole() {
+        assert_eq!(sentence(1, 6, false), None);
+        let of = |parts, recorded_s, ended| sentence(parts, recorded_s, ended).unwrap_or_default();
+        let behind =
+            "Recorded: 1 part, 4.0 s of the 6.0 s that the command ran in the guest; nothing behind it was seen.";
+        assert_eq!(of(1, 4, false), behind);
+        assert!(of(2, 4, false).starts_with("Recorded: 2 parts, 4.0 s of the 6.0 s"));
+        assert!(of(2, 4, false).ends_with("; nothing between them was seen."));
+        assert!(of(1, 6, true).ends_with("It was ended there; nothing behind was seen."));
+        assert!(of(2, 4, true).ends_with("nothing between the parts or behind them was seen."));
+    }
+}

@@ -1,0 +1,163 @@
+//! A run in parts: what is recorded is whole within each part, nothing of the pauses is, and the command ends with the plan.
+#![allow(clippy::unwrap_used)]
+
+use crate::engines::under_each_engine;
+use crate::support::turn;
+use nearmiss_record::reference::{Control, Kind, Record, Usage};
+use nearmiss_record::run::Filter;
+use nearmiss_record::side::{INSN_KERNEL, Insn};
+use nearmiss_tap::guest::{GuestCommand, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp};
+use nearmiss_tap::parts::Parts;
+use nearmiss_tap::session::{Recorded, Session, TapConfig};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+/// `NM_MARK_PART`.
+const PART: u64 = 3;
+
+#[derive(Default)]
+struct PartTotals {
+    usage: Usage,
+    /// Part marks, and heap objects reported in all.
+    parts: usize,
+    objects: usize,
+    /// Stores of user mode by number of the part.
+    stores: Vec<usize>,
+    /// The CPUs' idle tasks.
+    idle: BTreeSet<u64>,
+}
+
+impl PartTotals {
+    fn take(&mut self, records: &[Record]) {
+        let mut rest = records;
+        while let Some((record, behind)) = rest.split_first() {
+            let payload = if record.kind() == Some(Kind::Control) { record.payload_records().unwrap() } else { 0 };
+            let (payload, behind) = behind.split_at(payload);
+            rest = behind;
+            if record.kind() == Some(Kind::Store) && !record.is_kernel() {
+                self.stores.resize(self.parts + 1, 0);
+                self.stores[self.parts] += 1;
+            }
+            if record.kind() != Some(Kind::Control) {
+                continue;
+            }
+            match Control::decode(*record, payload).unwrap() {
+                Control::Mark { number, usage } => {
+                    self.parts += usize::from(number == PART);
+                    self.usage.user_instructions += usage.user_instructions;
+                }
+                Control::Switch { usage, task, pid, .. } => {
+                    self.usage.user_instructions += usage.user_instructions;
+                    self.idle.extend((pid == 0).then_some(task));
+                }
+                Control::Heap { .. } => self.objects += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn record(qemu: QemuBinary, cpus: u32, plan: Parts) -> Option<(PartTotals, Recorded)> {
+    let kernel = KernelImage::newest().inspect_err(|error| println!("skipped: {error}")).ok()?;
+    let _turn = turn();
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("subject");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/tap/tests/subject.c");
+    let built = Command::new("cc").args(["-std=gnu11", "-O1", "-pthread", "-o"]).args([&program, &source]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("skipped: no C compiler");
+        return None;
+    }
+    let mut command = GuestCommand::inherit([program.as_os_str(), "turning".as_ref()]).unwrap();
+    let null = || Some(File::options().read(true).write(true).open("/dev/null").unwrap().into());
+    command.streams = [null(), null(), None];
+    let filter =
+        Filter { line_log2: 6, index_low: 6, index_bits: 6, fetches: true, contexts: true, ..Filter::default() };
+    let session = Session::new(TapConfig {
+        shape: GuestShape::flat(cpus),
+        memory: vec![256 << 20],
+        kernel,
+        qemu,
+        only_user: true,
+        filter,
+        heap_shim: Some(HEAP_SHIM.to_vec()),
+        icount: None,
+        timeout: Some(Duration::from_secs(120)),
+        keep: None,
+        aslr: false,
+        kernel_arguments: Vec::new(),
+        warm_up: WarmUp::Files,
+        libc_tunables: None,
+        saved_boot: true,
+    });
+    let mut seen = PartTotals::default();
+    let recorded = session.unwrap().in_parts(Some(plan)).record(command, &mut |_, records| {
+        seen.take(records);
+        Ok(())
+    });
+    Some((seen, recorded.unwrap()))
+}
+
+/// Records with this plan, or on a busy machine with a longer one: the program must have begun its work.
+fn once_it_works(qemu: &QemuBinary, cpus: u32, plan: Parts) -> Option<(PartTotals, Recorded)> {
+    let (seen, recorded) = record(qemu.clone(), cpus, plan)?;
+    if seen.objects > 0 {
+        return Some((seen, recorded));
+    }
+    record(qemu.clone(), cpus, Parts { whole: 5 * plan.whole, ..plan })
+}
+
+#[test]
+fn parts_are_whole_and_the_command_ends_with_the_plan() {
+    under_each_engine(|qemu| {
+        for cpus in [1, 2] {
+            let plan = Parts {
+                first: 150 * MS,
+                longest: 150 * MS,
+                records: 200_000,
+                pause: 60 * MS,
+                growth: 1.4,
+                whole: 3000 * MS,
+                all_records: u64::MAX,
+            };
+            let Some((seen, recorded)) = once_it_works(&qemu, cpus, plan) else { return };
+            assert_eq!(recorded.cut, None);
+            let covered = recorded.covered;
+            assert!(covered.ended && covered.parts >= 3, "{covered:?}");
+            assert!(covered.recorded < covered.reached && covered.reached < 10 * plan.whole, "{covered:?}");
+            assert!(seen.parts + 1 >= covered.parts as usize - 1, "{} marks of {covered:?}", seen.parts);
+            assert!(seen.stores.iter().skip(1).filter(|stores| **stores > 0).count() >= 2, "{:?}", seen.stores);
+            let counted: u64 = recorded.side.insns.iter().map(|insn| u64::from(insn.run) * insn.executions).sum();
+            assert_eq!(counted, seen.usage.user_instructions, "executions are the instructions of all tasks");
+            // A part's first code is that of the CPU that runs first, and the other one may be idle.
+            let of_none = |insn: &&Insn| insn.flags & INSN_KERNEL == 0 && seen.idle.contains(&insn.task);
+            assert_eq!(recorded.side.insns.iter().filter(of_none).count(), 0, "code of user mode in an idle task");
+            println!("{} objects, {:?}", seen.objects, seen.stores);
+            assert!(seen.objects > 0);
+        }
+    });
+}
+
+/// QEMU must take a hundred changes: each drops all translated code.
+#[test]
+fn a_hundred_parts_do_no_harm() {
+    under_each_engine(|qemu| {
+        let plan = Parts {
+            first: 20 * MS,
+            longest: 20 * MS,
+            records: u64::MAX,
+            pause: 20 * MS,
+            growth: 1.0,
+            whole: 10_000 * MS,
+            all_records: u64::MAX,
+        };
+        let Some((_, recorded)) = record(qemu, 2, plan) else { return };
+        assert_eq!(recorded.cut, None);
+        println!("{:?}", recorded.covered);
+        assert!(recorded.covered.parts >= 50, "{:?}", recorded.covered);
+    });
+}
