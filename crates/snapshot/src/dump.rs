@@ -21,8 +21,12 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// Written to learn how fast memory is copied here.
 const TRIED: usize = 32 << 20;
 const LOG: &str = "dump.log";
-/// Snapshots of a process that is inside a function to be replaced at each of them.
-const MOST_TRIES: u32 = 5;
+/// Snapshots of a process that is inside a function to be replaced at each of them: so many at least ...
+const LEAST_TRIES: u32 = 5;
+/// ... and so many at most: of a program that spends four fifths of its time there, one snapshot in a hundred fails.
+const MOST_TRIES: u32 = 20;
+/// No further snapshot than the least is taken of a process that stood still for so long in all.
+const LONG_PAUSES: Duration = Duration::from_secs(1);
 /// Starts CRIU ahead of all others, since the process stands still for as long: at a load of 14 on two CPUs it then
 /// paused for 0.15 s instead of 0.9 s (measured, 74 MiB of redis). And out of the reach of a lack of memory: a process
 /// may die with a CRIU that is killed in the middle. Then takes away what CRIU leaves on the host and was not there
@@ -166,8 +170,9 @@ fn runnable(
     take: impl Fn() -> Result<(Duration, PathBuf), SnapshotError>,
 ) -> Result<Duration, SnapshotError> {
     let read = SnapshotError::io("read the snapshot");
-    let mut paused = Duration::ZERO;
-    for _ in 0..MOST_TRIES {
+    let (mut paused, mut tries) = (Duration::ZERO, 0);
+    while tries < LEAST_TRIES || tries < MOST_TRIES && paused < LONG_PAUSES {
+        tries += 1;
         let (pause, images) = take()?;
         paused += pause;
         if !narrow.is_inside_one(&images).map_err(&read)? {
@@ -177,7 +182,7 @@ fn runnable(
         fs::remove_dir_all(&images).map_err(&read)?;
     }
     let what = format!(
-        "stood inside a string function of AVX-512 in each of {MOST_TRIES} snapshots: start it with \
+        "stood inside a string function of AVX-512 in each of {tries} snapshots: start it with \
          GLIBC_TUNABLES={TUNABLE}"
     );
     Err(SnapshotError::Obstacle { pid: root.pid, name: root.name.clone(), what })

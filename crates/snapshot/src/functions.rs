@@ -7,6 +7,7 @@
 //! library.
 
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl};
+use nearmiss_symbols::Elf;
 use object::read::elf::{ElfFile64, FileHeader, Rela, SectionHeader};
 use object::{Endianness, elf};
 use std::fs;
@@ -85,6 +86,13 @@ fn irelative_slots(file: &[u8]) -> Option<Vec<u64>> {
         }
     }
     Some(slots)
+}
+
+/// Whether the function of a library at a linked address has EVEX instructions anywhere, in whichever of its paths.
+pub(crate) fn has_evex(library: &Elf, at: u64) -> bool {
+    let Some((start, bytes)) = library.extent(at) else { return false };
+    let Some(code) = library.bytes_at(start, bytes) else { return false };
+    Decoder::with_ip(64, code, start, DecoderOptions::NONE).iter().any(|i| i.code().encoding() == EncodingKind::EVEX)
 }
 
 /// Whether the code from here to its first return has EVEX instructions.

@@ -4,8 +4,9 @@
 //! the same names and the same contracts. Their addresses take the place of the first ones wherever these are kept in the
 //! images: in tables of addresses, on the heap, on stacks. A thread that is inside such a function cannot be changed over.
 
-use crate::functions::Chosen;
+use crate::functions::{Chosen, has_evex};
 use crate::wire::{Value, fields, messages};
+use nearmiss_symbols::Elf;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -19,8 +20,6 @@ pub(crate) const TUNABLE: &str = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,
 /// Starts quickly, and then waits.
 const HELPER: &str = "/bin/sleep";
 const STARTS_WITHIN: Duration = Duration::from_secs(5);
-/// Bytes of a function at most: glibc's largest has 2 KiB.
-const LONGEST: u64 = 4 << 10;
 const PAGE: usize = 4096;
 /// Bytes that are looked at together.
 const CHUNK: usize = 256 * PAGE;
@@ -30,14 +29,19 @@ const HEAD: usize = 8;
 const REGISTERS: [u64; 2] = [2, 2];
 const IP: u64 = 17;
 
-/// Addresses, each with the one that takes its place.
+/// Functions for AVX-512, and those that take their place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replacements(BTreeMap<u64, u64>);
+pub(crate) struct Replacements {
+    /// Addresses, each with the one that takes its place.
+    addresses: BTreeMap<u64, u64>,
+    /// Libraries with such functions: the file, and the address at which it is mapped.
+    libraries: Vec<(String, u64)>,
+}
 
 impl Replacements {
     /// Returns the replacements of several processes. Errors: a library with unknown functions for AVX2.
     pub(crate) fn of(chosen: &[Chosen]) -> Result<Self, String> {
-        let mut all = BTreeMap::new();
+        let mut all = Replacements::default();
         let mut known: Vec<Chosen> = Vec::new();
         for chosen in chosen.iter().filter(|chosen| !chosen.wide.is_empty()) {
             if !known.iter().any(|narrow| narrow.library == chosen.library) {
@@ -47,22 +51,25 @@ impl Replacements {
             }
             let narrow = known.iter().find(|narrow| narrow.library == chosen.library);
             let narrow = narrow.ok_or_else(|| refusal(chosen))?;
-            all.extend(pairs(chosen, narrow));
-            if let Some(_left) = chosen.wide.iter().find(|wide| !all.contains_key(wide)) {
+            all.addresses.extend(pairs(chosen, narrow));
+            if chosen.wide.iter().any(|wide| !all.addresses.contains_key(wide)) {
                 return Err(refusal(chosen));
             }
+            all.libraries.push((chosen.library.clone(), chosen.base));
         }
-        Ok(Replacements(all))
+        Ok(all)
     }
 
     /// How many functions.
     pub(crate) fn count(&self) -> usize {
-        self.0.len()
+        self.addresses.len()
     }
 
-    /// Whether a thread of a snapshot stands inside one of them.
+    /// Whether a thread of a snapshot stands inside a function of EVEX instructions.
     pub(crate) fn is_inside_one(&self, images: &Path) -> io::Result<bool> {
-        let inside = |ip: u64| self.0.range(..=ip).next_back().is_some_and(|(start, _)| ip - start < LONGEST);
+        let open = |(file, base): &(String, u64)| Some((Elf::open(Path::new(file))?, *base));
+        let libraries: Vec<(Elf, u64)> = self.libraries.iter().filter_map(open).collect();
+        let inside = |ip: u64| libraries.iter().any(|(elf, base)| ip >= *base && has_evex(elf, ip - base));
         let cores = listed(images, "core-")?;
         for core in cores {
             let image = fs::read(core)?;
@@ -75,7 +82,8 @@ impl Replacements {
 
     /// Replaces the addresses in all pages of a snapshot.
     pub(crate) fn put_into(&self, images: &Path) -> io::Result<()> {
-        let (Some((first, _)), Some((last, _))) = (self.0.first_key_value(), self.0.last_key_value()) else {
+        let (Some((first, _)), Some((last, _))) = (self.addresses.first_key_value(), self.addresses.last_key_value())
+        else {
             return Ok(());
         };
         for path in listed(images, "pages-")? {
@@ -90,7 +98,7 @@ impl Replacements {
                 for (word, offset) in chunk[..length].chunks_exact(8).zip((at..).step_by(8)) {
                     let value = word.try_into().map_or(0, u64::from_le_bytes);
                     if (*first..=*last).contains(&value)
-                        && let Some(narrow) = self.0.get(&value)
+                        && let Some(narrow) = self.addresses.get(&value)
                     {
                         file.write_all_at(&narrow.to_le_bytes(), offset)?;
                     }
@@ -187,29 +195,46 @@ mod tests {
         pages.resize(CHUNK, 0);
         pages.extend(words(&[0x2000]));
         fs::write(place.path().join("pages-1.img"), &pages).unwrap();
-        Replacements([(0x1000, 0x5000), (0x2000, 0x6000)].into()).put_into(place.path()).unwrap();
+        let addresses = [(0x1000, 0x5000), (0x2000, 0x6000)].into();
+        Replacements { addresses, ..Replacements::default() }.put_into(place.path()).unwrap();
         let changed = fs::read(place.path().join("pages-1.img")).unwrap();
         assert_eq!(changed[..32], words(&[1, 0x5000, 0x1008, 0x6000]));
         assert_eq!(changed[CHUNK..], words(&[0x6000]));
         assert_eq!(changed.len(), pages.len());
     }
 
+    /// Returns this machine's C library, and the linked addresses of its first function with EVEX instructions and of the
+    /// first one without.
+    fn own_library() -> (String, u64, u64) {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let path = maps.lines().find_map(|line| line.split(' ').next_back().filter(|path| path.ends_with("libc.so.6")));
+        let elf = Elf::open(Path::new(path.unwrap())).unwrap();
+        let starts = || (0..4 << 20).step_by(16).filter_map(|at| elf.extent(at)).map(|(start, _)| start);
+        let first = |with: bool| starts().find(|start| has_evex(&elf, *start) == with).unwrap();
+        (path.unwrap().into(), first(true), first(false))
+    }
+
     #[test]
-    fn a_thread_inside_a_wide_function_is_seen() {
-        let core = |ip: u8| {
+    fn a_thread_inside_a_function_of_evex_instructions_is_seen_from_its_first_byte_to_its_last() {
+        const BASE: u64 = 0x7000_0000_0000;
+        let core = |ip: u64| {
             let (mut info, mut core, mut image) = (Vec::new(), Vec::new(), vec![0; HEAD]);
-            put_bytes(&mut info, 2, &[0x88, 0x01, 0x80 | ip & 0x7f, 0x20]);
+            let digits = (0..9).map(|digit| (ip >> (7 * digit)) as u8 & 0x7f | 0x80);
+            let registers: Vec<u8> = [0x88, 0x01].into_iter().chain(digits).chain([0]).collect();
+            put_bytes(&mut info, 2, &registers);
             put_bytes(&mut core, 2, &info);
             image.extend((core.len() as u32).to_le_bytes());
             image.extend(core);
             image
         };
         let place = tempfile::tempdir().unwrap();
-        let replacements = Replacements([(0x1010, 0x5000)].into());
-        let inside = |ip| {
-            fs::write(place.path().join("core-7.img"), core(ip)).unwrap();
+        let (library, wide, narrow) = own_library();
+        let (start, bytes) = Elf::open(Path::new(&library)).unwrap().extent(wide).unwrap();
+        let replacements = Replacements { libraries: vec![(library, BASE)], ..Replacements::default() };
+        let inside = |linked| {
+            fs::write(place.path().join("core-7.img"), core(BASE + linked)).unwrap();
             replacements.is_inside_one(place.path()).unwrap()
         };
-        assert!(!inside(0x0f) && inside(0x10) && inside(0x7f));
+        assert!(inside(start) && inside(start + bytes - 1) && !inside(narrow));
     }
 }

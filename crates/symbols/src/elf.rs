@@ -67,7 +67,7 @@ impl Elf {
     }
 
     /// Up to so many bytes of the file from this linked address on.
-    pub(crate) fn bytes_at(&self, address: u64, most: u64) -> Option<&[u8]> {
+    pub fn bytes_at(&self, address: u64, most: u64) -> Option<&[u8]> {
         let holds = |s: &&Segment| address >= s.vaddr && address - s.vaddr < s.file_bytes;
         let segment = self.segments.iter().find(holds)?;
         let into = address - segment.vaddr;
@@ -93,13 +93,7 @@ impl Elf {
             return demangle(name) + suffix;
         }
         let section = self.code_sections.iter().find(|s| (s.0..s.1).contains(&address));
-        let extents = self.extents.get_or_init(|| match Parsed::parse(&*self.bytes) {
-            Ok(parsed) => unwind::extents(&parsed),
-            Err(_) => Vec::new(),
-        });
-        let extent = extents.partition_point(|e| e.0 <= address).checked_sub(1).map(|i| extents[i]);
-        let extent = extent.filter(|(start, bytes)| address - start < *bytes);
-        let start = extent.map(|e| e.0).or(section.map(|s| s.0));
+        let start = self.extent(address).map(|e| e.0).or(section.map(|s| s.0));
         // Symbols without a size name the bytes behind them, up to the next known start.
         let from = start.unwrap_or(address);
         let unsized_symbol = self.functions[..self.functions.partition_point(|f| f.start <= address)]
@@ -111,6 +105,16 @@ impl Elf {
             Some(symbol) => demangle(&symbol.symbol),
             None => format!("{module}+{from:#x}"),
         }
+    }
+
+    /// Returns the start and the bytes of the function at a linked address, by the tables for unwinding.
+    pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
+        let extents = self.extents.get_or_init(|| match Parsed::parse(&*self.bytes) {
+            Ok(parsed) => unwind::extents(&parsed),
+            Err(_) => Vec::new(),
+        });
+        let extent = extents.partition_point(|e| e.0 <= address).checked_sub(1).map(|i| extents[i]);
+        extent.filter(|(start, bytes)| address - start < *bytes)
     }
 
     /// Its variables, and where the loader puts them.
