@@ -56,6 +56,12 @@ pub struct Applied {
     pub engagement: Box<dyn Engagement>,
 }
 
+impl<E: Engagement + 'static> From<(Workload, E)> for Applied {
+    fn from((workload, engagement): (Workload, E)) -> Self {
+        Applied { workload, engagement: Box::new(engagement) }
+    }
+}
+
 /// Help of a verb for one remedy.
 #[derive(Clone, Copy, Debug)]
 pub struct Help {

@@ -1,3 +1,5 @@
+use serde::Serialize;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Why a remedy cannot engage in a command, known before the command has run.
@@ -99,4 +101,12 @@ pub struct Engaged {
     pub acts: Acts,
     /// Record for machines: an object with a schema.
     pub record: serde_json::Value,
+}
+
+impl Engaged {
+    /// The acts in a remedy's own report.
+    pub fn reported(report: &(impl fmt::Display + Serialize), acts: Acts) -> Self {
+        // A report is plain numbers and names: it cannot fail.
+        Engaged { text: report.to_string(), acts, record: serde_json::to_value(report).unwrap_or_default() }
+    }
 }

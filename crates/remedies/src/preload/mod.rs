@@ -78,6 +78,11 @@ impl Preload {
         self.page.rests()
     }
 
+    /// Returns the counts of a remedy's only library since the last call, as [`confirm`](Self::confirm) does.
+    pub fn confirm_only(&self, pid: i32) -> Result<LibraryCounts, NotEngaged> {
+        self.confirm(pid).map(|parts| parts.into_iter().next().unwrap_or_default())
+    }
+
     /// Returns the libraries' counts since the last call, provided that the launched process `pid` had all of them.
     pub fn confirm(&self, pid: i32) -> Result<LibraryCountsList, NotEngaged> {
         let parts = self.page.take(&self.libraries);

@@ -49,12 +49,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, LinesOf
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &Options::from(&args::<Args>(given)?))
-}
-
-fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, options)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, &Options::from(&args::<Args>(given)?)).map(Applied::from)
 }
 
 /// `apart, blocks of 1 to 128 bytes`.
@@ -65,36 +60,29 @@ pub(super) fn title(given: &ArgMatches) -> String {
 
 /// Whether a program's blocks can be moved here: those of `true` can.
 pub(super) fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded library for blocks", |workload| put_around(workload, &Options::default()))]
+    vec![try_on_true("preloaded library for blocks", |workload| apply(workload, &Options::default()))]
 }
 
 impl LinesOfTheirOwn {
     /// Reports the moves since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.iter().find(|part| part.library == LIBRARY.name);
-        let counter = |name| part.map_or(0, |part| part.counter(name));
+        let counts = self.preload.confirm_only(pid)?;
         Ok(Report {
             schema: report::SCHEMA,
             line_bytes: self.options.line_bytes,
             least_bytes: self.options.sizes.0,
             most_bytes: self.options.sizes.1,
-            programs: part.map_or(0, |part| part.programs),
-            programs_with_own_malloc: counter(MALLOC_ELSEWHERE),
-            moved: counter(MOVED),
-            left: counter(LEFT),
-            added_bytes: counter(ADDED_BYTES),
+            programs: counts.programs,
+            programs_with_own_malloc: counts.counter(MALLOC_ELSEWHERE),
+            moved: counts.counter(MOVED),
+            left: counts.counter(LEFT),
+            added_bytes: counts.counter(ADDED_BYTES),
         })
     }
 }
 
 impl Engagement for LinesOfTheirOwn {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.moved),
-            // Plain numbers: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.moved)))
     }
 }

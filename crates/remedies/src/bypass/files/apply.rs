@@ -120,21 +120,19 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Files),
 
 /// Puts a command under the remedy for the registry.
 pub fn engage(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, options)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, options).map(Applied::from)
 }
 
 /// Whether a program's files can be reached here: those of `true` can.
 pub fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded library for files", |workload| engage(workload, &Options::default()))]
+    vec![try_on_true("preloaded library for files", |workload| apply(workload, &Options::default()))]
 }
 
 impl Files {
     /// Reports what went by which way since the last report, provided that the launched process `pid` was under the
     /// remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.into_iter().find(|part| part.library == LIBRARY.name).unwrap_or_default();
+        let part = self.preload.confirm_only(pid)?;
         Ok(self.of(&part, &after_kill::give_back(&self.preload.rests())))
     }
 
@@ -167,12 +165,7 @@ impl Files {
 
 impl Engagement for Files {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.files),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.files)))
     }
 }
 

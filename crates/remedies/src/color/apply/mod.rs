@@ -71,12 +71,7 @@ fn parameters(options: &Options) -> String {
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &Options::from(&args::<Args>(given)?))
-}
-
-fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
-    let (workload, coloring) = apply(workload, options)?;
-    Ok(Applied { workload, engagement: Box::new(coloring) })
+    apply(workload, &Options::from(&args::<Args>(given)?)).map(Applied::from)
 }
 
 /// `color, 32 colors`.
@@ -87,7 +82,7 @@ pub(super) fn title(given: &ArgMatches) -> String {
 
 /// Whether a program can be colored here: `true` is.
 pub(super) fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded libraries", |workload| put_around(workload, &Options::default()))]
+    vec![try_on_true("preloaded libraries", |workload| apply(workload, &Options::default()))]
 }
 
 impl Coloring {
@@ -109,11 +104,6 @@ impl Coloring {
 
 impl Engagement for Coloring {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: self.acts(&report),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, self.acts(&report)))
     }
 }

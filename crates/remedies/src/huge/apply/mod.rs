@@ -78,12 +78,7 @@ fn with_tunable(present: Option<OsString>) -> OsString {
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args::<Args>(given)?)
-}
-
-fn put_around(workload: Workload, args: &Args) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, args)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, &args::<Args>(given)?).map(Applied::from)
 }
 
 /// `huge, 2 sites`.
@@ -101,7 +96,7 @@ pub(super) fn abilities() -> Vec<Ability> {
     let setting = allowed().map(|setting| format!("{setting}; defrag {}", watch::defrag()));
     vec![
         Ability { name: "large pages", state: setting },
-        try_on_true("preloaded library for large pages", |workload| put_around(workload, &Args::default())),
+        try_on_true("preloaded library for large pages", |workload| apply(workload, &Args::default())),
     ]
 }
 
@@ -109,19 +104,17 @@ impl LargePagesAround {
     /// Reports the large pages since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&mut self, pid: i32) -> Result<Report, NotEngaged> {
         let watched = self.watch.take().and_then(Follower::end).map_or(0, |watch| watch.most_bytes());
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.iter().find(|part| part.library == LIBRARY.name);
-        let counter = |name| part.map_or(0, |part| part.counter(name));
+        let counts = self.preload.confirm_only(pid)?;
         Ok(Report {
             schema: report::SCHEMA,
             setting: self.setting.to_string(),
             // The library counts the launched process as well, as it ends.
-            large_bytes: counter(LARGE_BYTES).max(watched),
-            requested: counter(REQUESTED),
-            requested_bytes: counter(REQUESTED_BYTES),
-            refused: counter(REFUSED),
-            programs: part.map_or(0, |part| part.programs),
-            old_libc: counter(OLD_LIBC),
+            large_bytes: counts.counter(LARGE_BYTES).max(watched),
+            requested: counts.counter(REQUESTED),
+            requested_bytes: counts.counter(REQUESTED_BYTES),
+            refused: counts.counter(REFUSED),
+            programs: counts.programs,
+            old_libc: counts.counter(OLD_LIBC),
         })
     }
 }
@@ -133,12 +126,7 @@ impl Engagement for LargePagesAround {
     }
 
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.large_pages()),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.large_pages())))
     }
 }
 

@@ -51,12 +51,7 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, KeepingMalloc
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args::<Args>(given)?)
-}
-
-fn put_around(workload: Workload, args: &Args) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, args)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, &args::<Args>(given)?).map(Applied::from)
 }
 
 /// `keep, all freed memory`.
@@ -68,33 +63,26 @@ pub(super) fn title(given: &ArgMatches) -> String {
 
 /// Whether a program's malloc can be reached here: that of `true` can.
 pub(super) fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded library for malloc", |workload| put_around(workload, &Args::default()))]
+    vec![try_on_true("preloaded library for malloc", |workload| apply(workload, &Args::default()))]
 }
 
 impl KeepingMalloc {
     /// Reports the acts since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.iter().find(|part| part.library == LIBRARY.name);
-        let counter = |name| part.map_or(0, |part| part.counter(name));
+        let counts = self.preload.confirm_only(pid)?;
         Ok(Report {
             schema: report::SCHEMA,
-            programs: part.map_or(0, |part| part.programs),
-            keeping: counter(KEEPS),
-            programs_with_own_malloc: counter(MALLOC_ELSEWHERE),
-            page_faults: counter(PAGE_FAULTS),
+            programs: counts.programs,
+            keeping: counts.counter(KEEPS),
+            programs_with_own_malloc: counts.counter(MALLOC_ELSEWHERE),
+            page_faults: counts.counter(PAGE_FAULTS),
         })
     }
 }
 
 impl Engagement for KeepingMalloc {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.keeping),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.keeping)))
     }
 }
 

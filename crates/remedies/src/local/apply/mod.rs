@@ -137,12 +137,7 @@ fn preloaded(
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args::<Args>(given)?)
-}
-
-fn put_around(workload: Workload, args: &Args) -> Result<Applied, CannotEngage> {
-    let (workload, around) = apply(workload, args)?;
-    Ok(Applied { workload, engagement: Box::new(around) })
+    apply(workload, &args::<Args>(given)?).map(Applied::from)
 }
 
 /// `local, bound, 2 homes, pools`.
@@ -174,7 +169,7 @@ pub(super) fn abilities() -> Vec<Ability> {
     let bind = Args { bind: Some(Bind::Compact), ..Args::default() };
     vec![
         Ability { name: "memory nodes", state: homes },
-        try_on_true("preloaded library for tasks", |workload| put_around(workload, &bind)),
+        try_on_true("preloaded library for tasks", |workload| apply(workload, &bind)),
         Ability { name: "allocator with pools", state: pools },
     ]
 }
@@ -277,11 +272,6 @@ impl Engagement for Around {
 
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
         let report = self.report(pid)?;
-        Ok(Engaged {
-            text: report.to_string(),
-            acts: self.acts(&report),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        Ok(Engaged::reported(&report, self.acts(&report)))
     }
 }

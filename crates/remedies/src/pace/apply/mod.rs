@@ -57,12 +57,7 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Paced),
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    put_around(workload, &args::<Args>(given)?.into())
-}
-
-fn put_around(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, options)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, &args::<Args>(given)?.into()).map(Applied::from)
 }
 
 /// `pace, every 1ms`.
@@ -79,15 +74,13 @@ pub(super) fn arguments(verb: &str, interval_ns: u64, command: &[String]) -> Vec
 
 /// Whether a program's waits can be paced here: `true` loads the library.
 pub(super) fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded library for waits", |workload| put_around(workload, &Options::default()))]
+    vec![try_on_true("preloaded library for waits", |workload| apply(workload, &Options::default()))]
 }
 
 impl Paced {
     /// Reports the acts since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.iter().find(|part| part.library == LIBRARY.name);
-        Ok(part.map_or_else(Report::default, |part| self.of(part)))
+        self.preload.confirm_only(pid).map(|counts| self.of(&counts))
     }
 
     fn of(&self, part: &LibraryCounts) -> Report {
@@ -117,11 +110,6 @@ impl Paced {
 
 impl Engagement for Paced {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.sleeps),
-            // Plain numbers: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.sleeps)))
     }
 }

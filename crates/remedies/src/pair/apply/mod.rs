@@ -56,8 +56,7 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), Cann
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
 pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, CannotEngage> {
-    let (workload, around) = apply(workload, &args::<Args>(given)?)?;
-    Ok(Applied { workload, engagement: Box::new(around) })
+    apply(workload, &args::<Args>(given)?).map(Applied::from)
 }
 
 /// Puts a process that runs already under the remedy for the registry.
@@ -252,9 +251,6 @@ impl Engagement for Around {
     }
 
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        let report = self.report(pid)?;
-        let record = serde_json::to_value(&report)
-            .map_err(|e| NotEngaged { pid, why: format!("its report cannot be written: {e}") })?;
-        Ok(Engaged { text: report.to_string(), acts: Acts::Counted(report.acts()), record })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.acts())))
     }
 }

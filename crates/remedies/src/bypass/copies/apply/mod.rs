@@ -61,31 +61,24 @@ pub fn apply(workload: Workload, options: &Options) -> Result<(Workload, Copies)
 
 /// Puts a command under the remedy for the registry.
 pub fn engage(workload: Workload, options: &Options) -> Result<Applied, CannotEngage> {
-    let (workload, engagement) = apply(workload, options)?;
-    Ok(Applied { workload, engagement: Box::new(engagement) })
+    apply(workload, options).map(Applied::from)
 }
 
 /// Whether a program's copies can be reached here: those of `true` can.
 pub fn abilities() -> Vec<Ability> {
-    vec![try_on_true("preloaded library for copies", |workload| engage(workload, &Options::default()))]
+    vec![try_on_true("preloaded library for copies", |workload| apply(workload, &Options::default()))]
 }
 
 impl Copies {
     /// Reports the copies since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&self, pid: i32) -> Result<Report, NotEngaged> {
-        let parts = self.preload.confirm(pid)?;
-        let part = parts.into_iter().find(|part| part.library == LIBRARY.name).unwrap_or_default();
+        let part = self.preload.confirm_only(pid)?;
         Ok(Report::new(&self.options, &part))
     }
 }
 
 impl Engagement for Copies {
     fn confirm(&mut self, pid: i32) -> Result<Engaged, NotEngaged> {
-        self.report(pid).map(|report| Engaged {
-            text: report.to_string(),
-            acts: Acts::Counted(report.calls()),
-            // Plain numbers and names: it cannot fail.
-            record: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        self.report(pid).map(|report| Engaged::reported(&report, Acts::Counted(report.calls())))
     }
 }
