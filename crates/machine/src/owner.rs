@@ -3,10 +3,13 @@
 //! The command is the process that runs at the BEGIN mark, and every process that descends from it, whoever adopts it
 //! later. The kernel works for the command while one of the command's tasks is current; work of a kernel thread on its
 //! behalf is the kernel thread's. Work from before a task is known is another task's.
+//!
+//! Each CPU reports its events by itself, so that the fork of a process may come behind what the process did since: its
+//! own forks are kept for that time.
 
 use nearmiss_record::maps::{Decoder, Event};
 use nearmiss_record::reference::{Control, MARK_BEGIN};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Interrupts nest no deeper than this; entries beyond are not kept apart.
 const MAX_NESTING: u32 = 60;
@@ -85,6 +88,8 @@ pub struct Running {
     cpus: Vec<Cpu>,
     /// Processes.
     command: FxHashSet<u32>,
+    /// Parents of the other processes.
+    others: FxHashMap<u32, u32>,
     /// CPU of the BEGIN mark if its process was not known then.
     begins: Option<usize>,
     /// Times that a task of the command made way for another task.
@@ -97,6 +102,7 @@ impl Running {
         Running {
             cpus: (0..cpus.max(1)).map(|_| Cpu::new()).collect(),
             command: FxHashSet::default(),
+            others: FxHashMap::default(),
             begins: None,
             switches: 0,
         }
@@ -165,14 +171,26 @@ impl Running {
         self.cpus.iter_mut().for_each(|cpu| cpu.judge(&self.command));
     }
 
+    /// A process is the command's, with all that descend from it.
+    fn adopt(&mut self, pid: u32) {
+        self.others.remove(&pid);
+        if !self.command.insert(pid) {
+            return;
+        }
+        let children: Vec<u32> =
+            self.others.iter().filter(|(_, parent)| **parent == pid).map(|(child, _)| *child).collect();
+        children.into_iter().for_each(|child| self.adopt(child));
+    }
+
     fn event(&mut self, cpu: usize, event: &Event) {
         match event {
             Event::Fork { pid, parent, .. } if pid != parent => {
                 // A number that was the command's may serve another process later.
                 if self.command.contains(parent) {
-                    self.command.insert(*pid);
+                    self.adopt(*pid);
                 } else {
                     self.command.remove(pid);
+                    self.others.insert(*pid, *parent);
                 }
             }
             // A CPU's ring describes the task that runs on it.
@@ -248,6 +266,19 @@ mod tests {
         switch(&mut running, 0, 50, 50);
         begin(&mut running, 0);
         switch(&mut running, 1, 51, 51);
+        assert_eq!(running.owner(1), Owner::Others);
+        fork(&mut running, 0, 51, 50);
+        assert_eq!(running.owner(1), Owner::Command);
+    }
+
+    #[test]
+    fn a_process_whose_forks_are_reported_before_its_own_is_the_commands_with_its_children() {
+        let mut running = Running::new(2);
+        switch(&mut running, 0, 50, 50);
+        begin(&mut running, 0);
+        fork(&mut running, 1, 53, 52);
+        fork(&mut running, 1, 52, 51);
+        switch(&mut running, 1, 53, 53);
         assert_eq!(running.owner(1), Owner::Others);
         fork(&mut running, 0, 51, 50);
         assert_eq!(running.owner(1), Owner::Command);

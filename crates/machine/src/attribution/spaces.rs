@@ -42,6 +42,8 @@ pub(super) struct Space {
     regions: Rc<Vec<Region>>,
     blocks: Rc<BTreeMap<u64, Block>>,
     threads: u32,
+    /// It has run another program since it was made.
+    executed: bool,
 }
 
 /// Result of a lookup, with the range over which it holds.
@@ -82,6 +84,14 @@ impl Space {
     /// The region that ends nearest below `address`, or at it.
     pub fn region_below(&self, address: u64) -> Option<&Region> {
         self.regions.partition_point(|r| r.end <= address).checked_sub(1).map(|i| &self.regions[i])
+    }
+
+    /// Lays these contents over those of the parent.
+    fn over(self, parent: Space) -> Space {
+        let mut space = Space { threads: self.threads + 1, executed: false, ..parent };
+        self.regions.iter().for_each(|region| space.map(region.clone()));
+        self.blocks.iter().for_each(|(address, block)| space.allocate(*address, *block));
+        space
     }
 
     pub fn allocate(&mut self, address: u64, block: Block) {
@@ -125,16 +135,22 @@ impl Spaces {
     /// `pid` runs a new program.
     pub fn exec(&mut self, pid: u32) {
         let space = self.space(pid);
-        *space = Space { threads: space.threads, ..Space::default() };
+        *space = Space { threads: space.threads, executed: true, ..Space::default() };
     }
 
+    /// A process was made, or a task of it. Another CPU may have reported already what the process did since.
     pub fn fork(&mut self, pid: u32, parent: u32) {
         if pid == parent {
             self.space(pid).threads += 1;
-        } else {
-            let inherited = self.get(parent).cloned().unwrap_or_default();
-            self.by_pid.insert(pid, Space { threads: 1, ..inherited });
+            return;
         }
+        let inherited = self.get(parent).cloned().unwrap_or_default();
+        let space = match self.by_pid.remove(&pid) {
+            Some(own) if own.executed => Space { threads: own.threads + 1, ..own },
+            Some(own) => own.over(inherited),
+            None => Space { threads: 1, executed: false, ..inherited },
+        };
+        self.by_pid.insert(pid, space);
     }
 
     pub fn exit(&mut self, pid: u32) {
@@ -188,6 +204,19 @@ mod tests {
         assert!(matches!(spaces.get(2).unwrap().find(0x110), Found::Nothing));
         spaces.exit(2);
         assert!(spaces.get(2).is_none());
+    }
+
+    #[test]
+    fn a_fork_that_is_reported_late_leaves_what_the_child_did_since() {
+        let mut spaces = Spaces::default();
+        spaces.space(1).map(region(0, 100, 1));
+        spaces.space(2).map(region(40, 60, 2));
+        spaces.exec(3);
+        spaces.space(3).map(region(200, 300, 3));
+        spaces.fork(2, 1);
+        spaces.fork(3, 1);
+        assert_eq!(shape(spaces.get(2).unwrap()), [(0, 40, 1), (40, 60, 2), (60, 100, 1)]);
+        assert_eq!(shape(spaces.get(3).unwrap()), [(200, 300, 3)]);
     }
 
     #[test]

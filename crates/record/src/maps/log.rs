@@ -25,6 +25,10 @@ pub struct MapLog {
 struct Image {
     from: u32,
     maps: Vec<(u32, Mapping)>,
+    /// A program began with it.
+    executed: bool,
+    /// Its process ended.
+    ended: bool,
     /// Image forked from, and how many of its mappings are inherited.
     parent: Option<(u32, usize)>,
 }
@@ -59,28 +63,41 @@ impl MapLog {
             Event::Name { pid, exec: true, .. } => {
                 // Its program before was an image too, known or not.
                 self.current(*pid);
-                self.begin(seen, *pid, None);
+                let image = self.begin(seen, *pid);
+                self.images[image].executed = true;
             }
-            Event::Fork { pid, parent, .. } if pid != parent => {
-                let from = self.current(*parent);
-                let inherited = self.images[from].maps.len();
-                self.begin(seen, *pid, Some((from as u32, inherited)));
+            Event::Fork { pid, parent, .. } if pid != parent => self.fork(seen, *pid, *parent),
+            Event::Exit { pid, tid } if pid == tid => {
+                let image = self.current(*pid);
+                self.images[image].ended = true;
             }
             Event::Name { .. } | Event::Fork { .. } | Event::Exit { .. } | Event::Lost(_) => {}
         }
     }
 
-    fn begin(&mut self, seen: u32, pid: u32, parent: Option<(u32, usize)>) {
+    /// Another CPU may have reported already what the child did since: then it has an image of its own, which lies over
+    /// its parent's.
+    fn fork(&mut self, seen: u32, pid: u32, parent: u32) {
+        let from = self.current(parent);
+        let own = self.processes.get(&pid).and_then(|images| images.last()).map(|image| *image as usize);
+        let image = own.filter(|own| !self.images[*own].ended).unwrap_or_else(|| self.begin(seen, pid));
+        if !self.images[image].executed {
+            self.images[image].parent = Some((from as u32, self.images[from].maps.len()));
+        }
+    }
+
+    fn begin(&mut self, seen: u32, pid: u32) -> usize {
         self.processes.entry(pid).or_default().push(self.images.len() as u32);
-        self.images.push(Image { from: seen, maps: Vec::new(), parent });
+        self.images.push(Image { from: seen, maps: Vec::new(), executed: false, ended: false, parent: None });
+        self.images.len() - 1
     }
 
     /// The process's newest image; one of unknown content and age if it is not known.
     fn current(&mut self, pid: u32) -> usize {
-        if self.processes.get(&pid).is_none_or(Vec::is_empty) {
-            self.begin(0, pid, None);
+        match self.processes.get(&pid).and_then(|images| images.last()) {
+            Some(image) => *image as usize,
+            None => self.begin(0, pid),
         }
-        self.processes[&pid].last().map_or(0, |i| *i as usize)
     }
 
     /// Process of a task when instruction `id` was translated.
@@ -186,6 +203,35 @@ mod tests {
         log.task(4, 0xf06, 6);
         assert_eq!(place_of(&log, 0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
         assert_eq!(place_of(&log, 0xf06, 9, 0x9004), None);
+    }
+
+    #[test]
+    fn a_fork_that_is_reported_late_leaves_what_the_child_did_since() {
+        let mut log = MapLog::default();
+        log.event(1, &map(5, 0x1000, "/bin/sh"));
+        log.event(2, &map(6, 0x9000, "/lib/own.so"));
+        log.event(2, &exec(7));
+        log.event(2, &map(7, 0x1000, "/bin/ls"));
+        log.task(2, 0xf06, 6);
+        log.task(2, 0xf07, 7);
+        log.event(3, &Event::Fork { pid: 6, parent: 5, tid: 6 });
+        log.event(3, &Event::Fork { pid: 7, parent: 5, tid: 7 });
+        let path = |task, vaddr| place_of(&log, task, 9, vaddr).map(|place| place.path);
+        assert_eq!([path(0xf06, 0x1004), path(0xf06, 0x9004)], [Some("/bin/sh"), Some("/lib/own.so")]);
+        assert_eq!(path(0xf07, 0x1004), Some("/bin/ls"));
+    }
+
+    #[test]
+    fn a_number_serves_another_process_after_its_end() {
+        let mut log = MapLog::default();
+        log.event(1, &map(6, 0x9000, "/lib/own.so"));
+        log.event(2, &Event::Exit { pid: 6, tid: 6 });
+        log.event(3, &Event::Fork { pid: 6, parent: 5, tid: 6 });
+        log.task(3, 0xf06, 6);
+        assert_eq!(log.process(0xf06, 9), Some(6));
+        log.event(4, &map(6, 0x1000, "/bin/sh"));
+        assert_eq!(place_of(&log, 0xf06, 9, 0x1004).unwrap().path, "/bin/sh");
+        assert_eq!(log.images.len(), 3, "one of each process that had the number, and the parent's");
     }
 
     #[test]

@@ -22,9 +22,12 @@ impl Mappings {
             }
             Event::Fork { pid, parent, .. } if pid != parent => {
                 let of_parent = self.0.get(parent).cloned().unwrap_or_default();
-                self.0.insert(*pid, of_parent);
+                // Another CPU may have reported already what the child mapped since.
+                let own = self.0.insert(*pid, of_parent).unwrap_or_default();
+                own.into_iter().for_each(|(start, (end, is_anonymous))| self.map(*pid, start, end, is_anonymous));
             }
             Event::Name { pid, exec: true, .. } => drop(self.0.remove(pid)),
+            Event::Exit { pid, tid } if pid == tid => drop(self.0.remove(pid)),
             _ => {}
         }
     }
