@@ -78,8 +78,9 @@ enum nm_control_kind {
 /* NM_MARK_PART: a pause is over. Calls and interrupts under way are not known, nor what ran meanwhile. */
 enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2, NM_MARK_PART = 3 };
 /* Events that open the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are
- * followed, while references and instructions are neither sent nor counted. */
-enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3 };
+ * followed, while references and instructions are neither sent nor counted. NM_FROM_NEAR_MARK: the guest runs as in a
+ * pause until the mark, without calling contexts, and the window opens some instructions behind it. */
+enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3, NM_FROM_NEAR_MARK = 4 };
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
 enum nm_heap_op { NM_HEAP_ALLOC = 1, NM_HEAP_FREE = 2, NM_HEAP_REALLOC = 3, NM_HEAP_STACK = 4 /* a thread's stack */ };
 
@@ -172,7 +173,7 @@ struct nm_control {
     /* the window inside the command: consumer, before start, unless noted */
     uint32_t from_kind;        /* enum nm_from */
     uint32_t until_mark;       /* closes the window, as NM_C_MARK numbers it; 0: none does */
-    uint64_t from_value;       /* NM_FROM_MARK: the mark, as NM_C_MARK numbers it; NM_FROM_SYMBOL: the symbol's virtual
+    uint64_t from_value;       /* NM_FROM_MARK, NM_FROM_NEAR_MARK: the mark, as NM_C_MARK numbers it; NM_FROM_SYMBOL: the symbol's virtual
                                   address, 0 while unknown, written while running */
     uint64_t for_instructions; /* closes the window once so many were executed in it; 0: no limit */
     uint32_t start;            /* consumer, while running: 1 opens the window now (NM_FROM_CONSUMER) */

@@ -87,6 +87,12 @@ static void start(void *cpu, void *unused)
     engine_reset(resumed);
 }
 
+void parts_start(void)
+{
+    if (!__atomic_exchange_n(&changing, 1, __ATOMIC_SEQ_CST))
+        engine_run_alone(start, NULL);
+}
+
 void parts_begin_paused(void)
 {
     for (uint32_t i = 0; i < tap.vcpus; i++) {
@@ -138,8 +144,7 @@ void parts_look(int pending, int starts)
     const int now = tap.control->paused != 0;
     const int wanted = pending ? now && !starts : __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
     if (now && starts) {
-        __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
-        engine_run_alone(start, NULL);
+        parts_start();
     } else if (now != wanted) {
         __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
         engine_run_alone(change, wanted ? &changing : NULL);

@@ -359,6 +359,7 @@ void window_look_for_triggers(struct qemu_plugin_tb *); /* the only callbacks ou
 /* parts.c: pauses inside the window */
 void parts_look(int pending, int starts); /* handles the consumer's requests; on a thread of its own, now and then */
 void parts_begin_paused(void);
+void parts_start(void); /* the window opens soon, and the guest leaves the pause */
 int parts_close(void); /* closes the window soon, also of a guest that idles; 0 where this QEMU cannot */
 void parts_follow(struct vcpu *); /* a trigger in a pause: which task runs */
 static inline int attend(struct vcpu *v, int kernel)

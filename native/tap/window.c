@@ -155,7 +155,10 @@ static void marked(struct vcpu *v, uint64_t number)
     const struct nm_control *c = tap.control;
     const int starts = v->attention & ATTEND_PENDING;
     mark(v, number);
-    if (starts && c->from_kind == NM_FROM_MARK && c->from_value == number)
+    const int from_mark = c->from_kind == NM_FROM_MARK || c->from_kind == NM_FROM_NEAR_MARK;
+    if (starts && from_mark && c->from_value == number && v->attention & ATTEND_PAUSED)
+        parts_start();
+    else if (starts && from_mark && c->from_value == number)
         start_window(v);
     else if (!starts && c->until_mark == number)
         close_window(v);
@@ -299,8 +302,12 @@ static void open_window(void)
 
 void window_start_now(void) { start_window(current); }
 
-/* A time opens the window: until then the guest runs as in a pause. */
-static int begins_paused(void) { return tap.control->from_kind == NM_FROM_CONSUMER && engine_can_pause(); }
+/* Whether the guest runs as in a pause until the window opens. */
+static int begins_paused(void)
+{
+    const uint32_t from = tap.control->from_kind;
+    return (from == NM_FROM_CONSUMER || from == NM_FROM_NEAR_MARK) && engine_can_pause();
+}
 
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
 static void instrument(void *unused)

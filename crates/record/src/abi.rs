@@ -19,6 +19,8 @@ pub const FROM_MARK: u32 = 1;
 pub const FROM_CONSUMER: u32 = 2;
 /// `NM_FROM_SYMBOL`: the first execution of a function opens it.
 pub const FROM_SYMBOL: u32 = 3;
+/// `NM_FROM_NEAR_MARK`: a mark opens it soon, and until then the guest runs as in a pause.
+pub const FROM_NEAR_MARK: u32 = 4;
 /// A mark's record has the program's number plus this.
 pub const FIRST_MARK: u64 = 16;
 /// `NM_CHUNK_LAST`.
@@ -122,7 +124,7 @@ pub struct ControlPage {
     pub from_kind: u32,
     /// Closes the window, as a mark's record numbers it; 0: none does.
     pub until_mark: u32,
-    /// [`FROM_MARK`]: the mark, as its record numbers it. [`FROM_SYMBOL`]: the symbol's virtual address, 0: unknown yet.
+    /// [`FROM_MARK`], [`FROM_NEAR_MARK`]: the mark, as its record numbers it. [`FROM_SYMBOL`]: the symbol's virtual address, 0: unknown yet.
     pub from_value: u64,
     /// Closes the window once so many instructions were executed in it; 0: no limit.
     pub for_instructions: u64,

@@ -1,6 +1,6 @@
 //! Which part of a command's run is recorded.
 
-use nearmiss_record::abi::{FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_MARK, FROM_SYMBOL};
+use nearmiss_record::abi::{FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_MARK, FROM_NEAR_MARK, FROM_SYMBOL};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ pub enum Start {
     Begin,
     /// `mark:N`: the program executes `NEARMISS_MARK(N)`.
     Mark(Mark),
+    /// Some instructions behind a mark. The guest runs several times as fast until then, and the objects that are
+    /// allocated meanwhile have no allocation site.
+    Near(Mark),
     /// `time:DURATION`: so long after the command began, by the clock of this machine.
     Time(Duration),
     /// `symbol:NAME[@MODULE]`: the first execution of a function, of the first file mapped that defines it.
@@ -110,7 +113,7 @@ impl std::fmt::Display for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Start::Begin => f.write_str("the command's first instruction"),
-            Start::Mark(Mark(n)) => write!(f, "mark {n}"),
+            Start::Mark(Mark(n)) | Start::Near(Mark(n)) => write!(f, "mark {n}"),
             Start::Time(time) => write!(f, "{} after the command began", humantime::format_duration(*time)),
             Start::Symbol { name, module: Some(module) } => write!(f, "function {name} of {module}"),
             Start::Symbol { name, module: None } => write!(f, "function {name}"),
@@ -142,6 +145,7 @@ impl Window {
         let (kind, value) = match &self.from {
             Start::Begin => (FROM_BEGIN, 0),
             Start::Mark(mark) => (FROM_MARK, number(*mark)),
+            Start::Near(mark) => (FROM_NEAR_MARK, number(*mark)),
             Start::Time(_) => (FROM_CONSUMER, 0),
             Start::Symbol { .. } => (FROM_SYMBOL, 0),
         };
