@@ -33,7 +33,13 @@ impl Phases {
         let all = now.saturating_duration_since(self.latest);
         let warm = manifest.warm.as_ref().map_or(0, |warm| warm.time_ns);
         let mut rest = all;
-        for (what, ns) in [("boot", manifest.boot_ns), ("warm-up", warm), ("trace", manifest.window_ns)] {
+        let parts = [
+            ("boot", manifest.boot_ns),
+            ("warm-up", warm),
+            ("start", manifest.ahead_ns),
+            ("trace", manifest.window_ns),
+        ];
+        for (what, ns) in parts.into_iter().filter(|(what, ns)| *ns > 0 || *what != "start") {
             let part = Duration::from_nanos(ns).min(rest);
             rest -= part;
             self.parts.push((what, part));

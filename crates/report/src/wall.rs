@@ -4,14 +4,19 @@ use crate::number::{counted, duration};
 use nearmiss_record::run::{Manifest, Warm};
 use nearmiss_record::words::bytes;
 
-/// `2.60 s to boot, 260.0 ms to warm (3 files, 2.1 MiB), 5.20 s in all`.
+/// `2.60 s to boot, 260.0 ms to warm (3 files, 2.1 MiB), 1.20 s ahead of the window, 5.20 s in all`.
 pub(crate) fn before_the_window(manifest: &Manifest) -> String {
     let (warmed, warm_ns) = match &manifest.warm {
         Some(warm) => (format!(", {} to warm ({})", duration(warm.time_ns), warming(warm)), warm.time_ns),
         None => (String::new(), 0),
     };
-    let whole = manifest.boot_ns.saturating_add(warm_ns).saturating_add(manifest.window_ns);
-    format!("{} to boot{warmed}, {} in all", duration(manifest.boot_ns), duration(whole))
+    let ahead = match manifest.ahead_ns {
+        0 => String::new(),
+        ns => format!(", {} ahead of the window", duration(ns)),
+    };
+    let parts = [manifest.boot_ns, warm_ns, manifest.ahead_ns, manifest.window_ns];
+    let whole = parts.into_iter().fold(0, u64::saturating_add);
+    format!("{} to boot{warmed}{ahead}, {} in all", duration(manifest.boot_ns), duration(whole))
 }
 
 fn warming(warm: &Warm) -> String {
@@ -40,6 +45,9 @@ mod tests {
     #[test]
     fn boot_warming_and_window_add_up() {
         assert_eq!(of(None), "2.60 s to boot, 4.94 s in all");
+        let (boot_ns, ahead_ns, window_ns) = (2_600_000_000, 1_200_000_000, 2_340_000_000);
+        let late = Manifest { boot_ns, ahead_ns, window_ns, ..Manifest::default() };
+        assert_eq!(before_the_window(&late), "2.60 s to boot, 1.20 s ahead of the window, 6.14 s in all");
         let files = Warm { time_ns: 260_000_000, files: 3, bytes: 2_176_896, ..Warm::default() };
         let text = "2.60 s to boot, 260.0 ms to warm (3 files, 2.1 MiB), 5.20 s in all";
         assert_eq!(of(Some(files.clone())), text);

@@ -87,6 +87,8 @@ pub struct Recorded {
     pub warm: Duration,
     /// Warm-up done meanwhile.
     pub warmth: Warmth,
+    /// From the command's start until the window's opening, *measured*.
+    pub ahead: Duration,
     /// From the window's opening until its end, *measured*.
     pub window: Duration,
     /// Records, payload included.
@@ -283,6 +285,7 @@ impl Session {
             restored: start.restored.is_some(),
             warm: began - ready,
             warmth,
+            ahead: opened.map_or(Duration::ZERO, |opened| opened.saturating_duration_since(began)),
             window: window_time,
             records: drained.records,
             covered,

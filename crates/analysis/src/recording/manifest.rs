@@ -5,6 +5,7 @@ use nearmiss_record::run::{self, Coverage, Manifest, Warm, WarmRun};
 use nearmiss_record::trace::{TraceHeader, TraceSummary};
 use nearmiss_tap::guest::{CommandStatus, WarmEnd};
 use nearmiss_tap::session::Recorded;
+use std::time::Duration;
 
 /// Returns the manifest; `summary` is that of the kept trace.
 pub(super) fn of(
@@ -38,6 +39,7 @@ pub(super) fn of(
         records,
         records_left_out: recorded.records.saturating_sub(records),
         node_bytes: header.node_bytes.clone(),
+        ahead_ns: ahead_ns(recorded),
         window_ns: recorded.window.as_nanos() as u64,
         boot_ns: recorded.boot.as_nanos() as u64,
         restored: recorded.restored,
@@ -45,6 +47,12 @@ pub(super) fn of(
         covered: coverage(recorded),
         notes,
     }
+}
+
+/// Time before the window, where another event than the command's start opened it.
+fn ahead_ns(recorded: &Recorded) -> u64 {
+    const AT_ONCE: Duration = Duration::from_millis(100);
+    if recorded.ahead < AT_ONCE { 0 } else { recorded.ahead.as_nanos() as u64 }
 }
 
 /// The command's end, unless nearmiss brought it about.

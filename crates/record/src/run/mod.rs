@@ -336,10 +336,13 @@ pub struct Manifest {
     /// Records kept and written.
     pub records: u64,
     /// Records that were modelled and that the trace does not keep, for its size or for a full disk.
-    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub records_left_out: u64,
     /// Bytes of guest memory by node.
     pub node_bytes: Vec<u64>,
+    /// Wall time from the command's start to the window's in nanoseconds, *measured*.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ahead_ns: u64,
     /// Wall time of the window in nanoseconds, *measured*.
     pub window_ns: u64,
     /// Wall time from start to a guest that is ready, *measured*.
@@ -357,8 +360,8 @@ pub struct Manifest {
     pub notes: Vec<String>,
 }
 
-fn is_none_left_out(records: &u64) -> bool {
-    *records == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Work of the guest between its boot and the command, so that files are in memory as on a host in use.
