@@ -82,7 +82,7 @@ fn paused(snapshot: &Snapshot) -> String {
     };
     let each: Vec<String> = snapshot.roots.iter().zip(&snapshot.pauses).map(of).collect();
     let mib = snapshot.bytes().div_ceil(1 << 20);
-    let all = if snapshot.processes > 1 { format!("{} processes, ", snapshot.processes) } else { String::new() };
+    let all = if snapshot.pids.len() > 1 { format!("{} processes, ", snapshot.pids.len()) } else { String::new() };
     format!("{} for its snapshot of {all}{mib} MiB, and runs on", each.join(", "))
 }
 

@@ -56,8 +56,8 @@ pub struct Snapshot {
     pub criu: Criu,
     /// The processes named by the user.
     pub roots: Vec<Process>,
-    /// All processes, with descendants.
-    pub processes: usize,
+    /// The numbers of all processes, with descendants.
+    pub pids: Vec<u32>,
     /// How long the processes stood still, one after the other, *measured*.
     pub pauses: Vec<Duration>,
     /// Pipes with the other end in another process: inode, and whether this one writes to it.
@@ -96,10 +96,10 @@ impl Snapshot {
         let each = families.iter().zip(&replacements);
         let pauses = each.map(|(family, narrow)| runnable(narrow, &family[0], || dump(&family[0])));
         let pauses = pauses.collect::<Result<Vec<_>, _>>()?;
-        let processes = all.len();
+        let pids = all.iter().map(|process| process.pid.unsigned_abs()).collect();
         let roots = families.into_iter().filter_map(|family| family.into_iter().next()).collect();
         let narrowed = replacements.iter().map(Replacements::count).sum();
-        Ok(Snapshot { images, criu, roots, processes, pauses, pipes, terminal, group_files, narrowed })
+        Ok(Snapshot { images, criu, roots, pids, pauses, pipes, terminal, group_files, narrowed })
     }
 
     /// Whether snapshots can be taken here. Errors: no rights, or no CRIU that fits.

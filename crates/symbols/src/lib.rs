@@ -6,6 +6,7 @@ mod demangle;
 mod disassembly;
 mod elf;
 mod entry;
+mod jit;
 mod kallsyms;
 mod lines;
 mod live;
@@ -17,5 +18,6 @@ mod unwind;
 
 pub use elf::Elf;
 pub use entry::{Entry, entry};
+pub use jit::{JitFunction, JitNames};
 pub use live::{Booted, LiveData};
 pub use resolve::{Sources, resolve};

@@ -1,6 +1,7 @@
 //! From instruction ids to functions and source lines.
 
 use super::elf::Elf;
+use super::jit::{JitFunction, JitNames};
 use super::kallsyms::Kallsyms;
 use super::lines::{Lines, SourcePlace};
 use super::live::module_data;
@@ -29,12 +30,15 @@ pub struct Sources<'a> {
     pub layout: KernelLayout,
     /// Uses of the guest's pages.
     pub pages: KernelPages,
+    /// Returns the names of the code that a process made at run time.
+    pub made: &'a dyn Fn(u32) -> Option<JitNames>,
 }
 
 /// Names every instruction as well as can be. A file that is gone or cannot be read costs its names, nothing else.
 pub fn resolve(sources: Sources<'_>) -> Symbols {
     let mut table = Table::new(sources.insns.len());
     let mut by_file: BTreeMap<&str, Vec<(u64, u32)>> = BTreeMap::new();
+    let mut made: BTreeMap<Option<u32>, Vec<(u64, u32)>> = BTreeMap::new();
     let mut kernel = Vec::new();
     for (id, insn) in (0u32..).zip(sources.insns) {
         if insn.flags & INSN_KERNEL != 0 {
@@ -44,7 +48,7 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
         match sources.maps.place(id, insn) {
             Some(place) if place.is_file => by_file.entry(place.path).or_default().push((place.file_offset, id)),
             Some(place) if place.path.starts_with(VDSO) => table.set(id, VDSO, VDSO, false, None),
-            Some(_) => table.set(id, JIT, JIT, false, None),
+            Some(_) => made.entry(sources.maps.process(insn.task, id)).or_default().push((insn.vaddr, id)),
             None if (VDSO_FLOOR..USER_END).contains(&insn.vaddr) => table.set(id, VDSO, VDSO, false, None),
             None => {}
         }
@@ -60,11 +64,29 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
         }
         data.push(symbols.data);
     }
+    for (process, insns) in made {
+        name_made(&mut table, process.and_then(sources.made).unwrap_or_default(), insns);
+    }
     let lines = Lines::new();
     for (path, insns) in by_file {
         name_file(&mut table, &lines, path, insns);
     }
     Symbols { data, kernel_layout: sources.layout, kernel_pages: sources.pages, ..table.finish() }
+}
+
+/// Names code made at run time; all that no runtime named is one function.
+fn name_made(table: &mut Table, names: JitNames, insns: Vec<(u64, u32)>) {
+    for (address, id) in insns {
+        let function = names.at(address);
+        let place = function.map(place_of);
+        table.set(id, JIT, function.map_or(JIT, |function| &function.name), false, place.as_ref());
+    }
+}
+
+fn place_of(function: &JitFunction) -> SourcePlace {
+    let split = function.line.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let (file, line) = split.unwrap_or((&function.line, 0));
+    SourcePlace { file: Some(file.to_owned()), line, ..SourcePlace::default() }
 }
 
 fn name_file(table: &mut Table, lines: &Lines, path: &str, mut insns: Vec<(u64, u32)>) {

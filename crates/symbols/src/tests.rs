@@ -2,7 +2,7 @@
 
 use super::elf::Elf;
 use super::live::module_data;
-use super::{Sources, resolve};
+use super::{JitNames, Sources, resolve};
 use nearmiss_record::maps::{Event, MapLog, Mapping};
 use nearmiss_record::side::{INSN_KERNEL, Insn};
 use nearmiss_record::symbols::{KernelLayout, KernelPages, Symbols};
@@ -90,7 +90,16 @@ fn names(program: &Path, addresses: &[u64]) -> Symbols {
         kallsyms: "",
         layout: KernelLayout::default(),
         pages: KernelPages::default(),
+        made: &made,
     })
+}
+
+/// One function at run time, in process 7.
+fn made(process: u32) -> Option<JitNames> {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("perf-7.map");
+    std::fs::write(&file, "70000100 20 JS:*fib /srv/app.js:3:14\n").unwrap();
+    JitNames::read(&file).filter(|_| process == 7)
 }
 
 fn function(symbols: &Symbols, id: usize) -> &str {
@@ -116,6 +125,15 @@ fn functions_lines_and_what_was_inlined() {
         symbols.modules[symbols.functions[symbols.insns[0].0 as usize].module as usize],
         program.to_str().unwrap()
     );
+}
+
+#[test]
+fn code_made_at_run_time_has_the_names_of_its_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile(directory.path(), &["-g"]) else { return };
+    let symbols = names(&program, &[0x7000_0110, 0x7000_0010]);
+    assert_eq!([0, 1].map(|id| function(&symbols, id)), ["fib", "[jit]"]);
+    assert_eq!((symbols.files[symbols.insns[0].1 as usize].as_str(), symbols.insns[0].2), ("/srv/app.js", 3));
 }
 
 #[test]
@@ -178,6 +196,7 @@ fn kernel_code_is_named_from_kallsyms() {
         kallsyms,
         layout: KernelLayout { direct_map_base: 1, per_cpu_bases: vec![2] },
         pages: KernelPages::default(),
+        made: &|_| None,
     });
     assert_eq!(function(&symbols, 0), "copy_page");
     assert!(symbols.functions[symbols.insns[0].0 as usize].kernel);

@@ -21,6 +21,7 @@ use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use nearmiss_record::trace::{TraceError, TraceHeader, TraceSummary, TraceWriter};
 use nearmiss_record::units::Bytes;
+use nearmiss_symbols::JitNames;
 use nearmiss_tap::guest::{CommandStatus, GuestCommand};
 use nearmiss_tap::session::{self, Session, Sink};
 use reserve::Reserve;
@@ -51,6 +52,8 @@ pub struct TraceOptions<'a> {
     pub command: &'a [OsString],
     /// Name of the guest's clock.
     pub clock: &'static str,
+    /// Processes of this machine that run on in the guest, under their numbers.
+    pub resumed: &'a [u32],
     /// Returns the notes that depend on how the guest was set up.
     pub notes: &'a dyn Fn(&session::Recorded) -> Vec<String>,
     /// Called as a stage begins.
@@ -94,7 +97,7 @@ pub fn record(
     // From here on a kept trace can be modelled again, however this process ends.
     run.write_json(run::MANIFEST, &manifest)?;
     let modelled = modelling.finish()?;
-    let symbols = names(&recorded, &modelled);
+    let symbols = names(&recorded, &modelled, options.resumed);
     run.write_json(run::SYMBOLS, &symbols)?;
     let evidence = options.evidence.then(|| modelled.evidence(&recorded.side, &symbols));
     let model = modelled.into_record(&recorded.side, &symbols);
@@ -143,7 +146,7 @@ pub fn count(
     let (recorded, modelling) = run_in_guest(session, command, modelling, &|_| (), |_, _| Ok(()))?;
     whole(&recorded).map_err(RecordError::Refused)?;
     let modelled = modelling.finish()?;
-    let symbols = names(&recorded, &modelled);
+    let symbols = names(&recorded, &modelled, &[]);
     Ok(Counted {
         switches: modelled.switches(),
         model: modelled.into_record(&recorded.side, &symbols),
@@ -192,13 +195,16 @@ fn run_in_guest(
     Ok((recorded, modelling))
 }
 
-fn names(recorded: &session::Recorded, modelled: &Modelled) -> Symbols {
+/// Code made at run time has names where its process runs here as well, or did.
+fn names(recorded: &session::Recorded, modelled: &Modelled, resumed: &[u32]) -> Symbols {
+    let made = |pid| resumed.contains(&pid).then(|| JitNames::read(&JitNames::file(pid)))?;
     nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
         maps: modelled.maps(),
         kallsyms: &recorded.kallsyms,
         layout: recorded.layout.clone(),
         pages: recorded.pages.clone(),
+        made: &made,
     })
 }
 

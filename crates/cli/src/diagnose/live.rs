@@ -17,6 +17,8 @@ use nearmiss_snapshot::Snapshot;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+/// Share of the time that is planned: the last rehearsals may take longer than their plan.
+const PLANNED: f64 = 0.9;
 /// Least time for the recording of a moment and its rehearsals.
 const LEAST: Duration = Duration::from_secs(5);
 
@@ -50,7 +52,7 @@ fn of_moments(
     remedies: &[&Remedy],
     phases: &mut Phases,
 ) -> anyhow::Result<Vec<(RunDir, Moment)>> {
-    let (end, of) = (Instant::now() + args.within, moments.len());
+    let (end, of) = (Instant::now() + args.within.mul_f64(PLANNED), moments.len());
     let (mut each, mut failure) = (Vec::new(), None);
     for (number, Taken { at, share, snapshot }) in moments.into_iter().enumerate() {
         let time = duration(at.as_nanos() as u64);

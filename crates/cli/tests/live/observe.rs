@@ -116,6 +116,29 @@ fn a_known_miss_site_is_found_to_the_line() {
 }
 
 #[test]
+fn code_made_at_run_time_has_the_names_that_its_runtime_wrote() {
+    let _guard = alone();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/made_code.py");
+    let o = observe(&["--clock", "--", "/usr/bin/python3", script.to_str().unwrap()]);
+    std::fs::remove_file(o.stdout.trim()).unwrap();
+    let profile = &o.record["profile"];
+    let samples = profile["samples"].as_array().unwrap();
+    let of = |function: &str| {
+        let is_it = |sample: &&Value| {
+            let stack = &profile["stacks"][sample["stack"].as_u64().unwrap() as usize];
+            let frame = &profile["frames"][stack[0].as_u64().unwrap() as usize];
+            frame["module"] == "[jit]" && frame["function"] == function
+        };
+        samples.iter().filter(is_it).count() as f64 / samples.len() as f64
+    };
+    let (named, nameless) = (of("count_down"), of("[jit]"));
+    assert!(named > 0.25 && nameless > 0.25, "{named} {nameless} of {}: {}", samples.len(), o.stderr);
+    assert!(o.stderr.contains("/srv/app.js:3"), "{}", o.stderr);
+    let notes = o.record["notes"].to_string();
+    assert!(notes.contains("made at run time that has no names"), "{notes}");
+}
+
+#[test]
 fn the_log_has_every_poll() {
     let (Some(_guard), Some(program)) = (with_bpf(), subject("known-poll-rate")) else { return };
     let o = observe(&["--polls", "--log", "--", &program, "--calls", "80", "--every", "500"]);

@@ -18,6 +18,7 @@ pub use count::Counters;
 pub use event::{EventSpec, Rate, Role, event};
 pub use open::{Reach, has_pmu, pmu, try_open};
 pub use session::{PerfSession, StackMode};
+pub(crate) use symbols::MADE_AT_RUN_TIME;
 pub use symbols::Symbolizer;
 
 pub(crate) use maps::AddressSpaces;

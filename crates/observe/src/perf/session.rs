@@ -38,8 +38,16 @@ pub enum StackMode {
 /// Most samples kept in memory (64 bytes each); later ones are counted as lost.
 const MOST_SAMPLES: usize = 4_000_000;
 
-/// A place in a file (`Some`) or in the kernel (`None`).
-type StackPlace = (Option<Arc<Path>>, u64);
+/// The place of an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum StackPlace {
+    /// Its address.
+    Kernel(u64),
+    /// A file, and the offset there.
+    File(Arc<Path>, u64),
+    /// Code that a process made at run time, and its address.
+    Made(i32, u64),
+}
 
 /// Events being sampled.
 pub struct PerfSession {
@@ -344,7 +352,7 @@ impl PerfSession {
                 if in_user {
                     user.push(address);
                 } else {
-                    places.push((None, address));
+                    places.push(StackPlace::Kernel(address));
                 }
             }
         }
@@ -370,8 +378,9 @@ impl PerfSession {
         }
         for address in user {
             places.push(match self.spaces.find(pid, address) {
-                Some((path, offset)) => (Some(path.clone()), offset),
-                None => (Some(Path::new("//unknown").into()), address),
+                Some((path, _)) if is_made_at_run_time(path) => StackPlace::Made(pid, address),
+                Some((path, offset)) => StackPlace::File(path.clone(), offset),
+                None => StackPlace::File(Path::new("//unknown").into(), address),
             });
         }
         places
@@ -403,6 +412,7 @@ impl PerfSession {
             event.throttled = self.throttled;
         }
         self.stacks.clear();
+        symbolizer.forget_made();
         let stack_list = std::mem::take(&mut self.stack_list);
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_by_key(|s| s.at_ns);
@@ -411,10 +421,11 @@ impl PerfSession {
         let mut stacks = Vec::with_capacity(stack_list.len());
         for places in &stack_list {
             let mut stack = Vec::with_capacity(places.len());
-            for (file, address) in places {
-                let named = match file {
-                    Some(path) => symbolizer.in_file(path, *address),
-                    None => symbolizer.in_kernel(*address),
+            for place in places {
+                let named = match place {
+                    StackPlace::Kernel(address) => symbolizer.in_kernel(*address),
+                    StackPlace::File(path, offset) => symbolizer.in_file(path, *offset),
+                    StackPlace::Made(pid, address) => vec![symbolizer.made_at_run_time(*pid, *address)],
                 };
                 for frame in named {
                     let next = frames.len() as u32;
@@ -428,6 +439,12 @@ impl PerfSession {
         }
         Profile { events: self.events.clone(), frames, stacks, threads: self.thread_list.clone(), samples }
     }
+}
+
+/// Whether a mapping holds code that no file has: the runtimes of languages put theirs there.
+fn is_made_at_run_time(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    [&b"//anon"[..], b"[anon", b"/memfd:", b"/dev/zero"].iter().any(|start| path.starts_with(start))
 }
 
 /// Returns the layout of a record: samples by their event, with the id first; all others alike.

@@ -3,7 +3,7 @@
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer as Blazesym};
 use nearmiss_record::observed::Frame;
-use nearmiss_symbols::Elf as ElfFile;
+use nearmiss_symbols::{Elf as ElfFile, JitNames};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// The module name of kernel code.
 pub const KERNEL: &str = "[kernel]";
+/// The module name of code made at run time.
+pub const MADE_AT_RUN_TIME: &str = "[jit]";
 
 /// Resolves addresses; remembers what it has resolved.
 pub struct Symbolizer {
@@ -18,12 +20,13 @@ pub struct Symbolizer {
     known: HashMap<(Option<Arc<Path>>, u64), Vec<Frame>>,
     data: Option<Vec<(u64, String)>>,
     files: HashMap<Arc<Path>, Option<ElfFile>>,
+    made: HashMap<i32, JitNames>,
 }
 
 impl Default for Symbolizer {
     fn default() -> Self {
         let inner = Blazesym::builder().enable_code_info(true).enable_inlined_fns(true).enable_demangling(true).build();
-        Symbolizer { inner, known: HashMap::new(), data: None, files: HashMap::new() }
+        Symbolizer { inner, known: HashMap::new(), data: None, files: HashMap::new(), made: HashMap::new() }
     }
 }
 
@@ -56,6 +59,25 @@ impl Symbolizer {
         let named = file.as_ref().and_then(|file| Some(file.name(short, file.address(offset)?)));
         let function = named.unwrap_or_else(|| format!("{short}+{offset:#x}"));
         Frame { function, module: module.to_owned(), address: offset, ..Frame::default() }
+    }
+
+    /// Lets the names of code made at run time be read anew: there may be more by now.
+    pub fn forget_made(&mut self) {
+        self.made.clear();
+    }
+
+    /// Returns the frame of an instruction that a process made at run time: all such code is one function where its
+    /// runtime names none.
+    pub fn made_at_run_time(&mut self, pid: i32, address: u64) -> Frame {
+        let file = || JitNames::read(&JitNames::file(pid.unsigned_abs())).unwrap_or_default();
+        let function = self.made.entry(pid).or_insert_with(file).at(address);
+        let (function, line) = function.map_or((MADE_AT_RUN_TIME, ""), |made| (&made.name, &made.line));
+        Frame {
+            function: function.to_owned(),
+            module: MADE_AT_RUN_TIME.to_owned(),
+            line: line.to_owned(),
+            ..Frame::default()
+        }
     }
 
     /// Returns the frames of an instruction of the kernel.
