@@ -106,6 +106,9 @@ fn conduct() -> anyhow::Result<ExitCode> {
     let given = Args::augment_args(Command::new(NAME)).try_get_matches_from(std::env::args_os().skip(1))?;
     let Args { load, restore, server_cpus, load_cpus, server } = Args::from_arg_matches(&given)?;
     if let Some(restoration) = restore.restoration(&server) {
+        if restoration.needs_own_numbers() && std::process::id() != 1 {
+            return resume_among_own_numbers();
+        }
         return resume(&restoration, load.load()?);
     }
     let Some(mut load) = load.load()? else { anyhow::bail!("{NAME} needs a load") };
@@ -127,6 +130,13 @@ fn under_load(mut serving: Serving, load: &Load) -> anyhow::Result<ExitCode> {
     mark::<{ MARK_BASE | CLOSES as u32 }>();
     serving.stop(STOPS_WITHIN)?;
     Ok(ExitCode::from(loaded?.load.status.wrapper_code()))
+}
+
+/// Starts this program again as the first process of a PID namespace, in which it resumes the same processes.
+fn resume_among_own_numbers() -> anyhow::Result<ExitCode> {
+    let mut own = std::process::Command::new(std::env::current_exe()?);
+    own.args(std::env::args_os().skip(1));
+    Ok(ExitCode::from(Restoration::among_own_numbers(own)?))
 }
 
 /// Restores processes of a snapshot, and waits for the end of the first of them or of the load. The exit status is that

@@ -102,9 +102,13 @@ pub fn note(snapshot: &Snapshot) -> String {
              without AVX-512 runs."
         ),
     };
+    let renumbered = match snapshot.numbers_may_be_taken() {
+        true => " It had other numbers there: its own are small, and the guest's first programs have them.",
+        false => "",
+    };
     format!(
         "Process {} ran on in the guest from a snapshot, for which it paused {} (measured). What it allocated before has no \
-         names: objects of the heap are distinguished by their addresses alone.{narrowed}",
+         names: objects of the heap are distinguished by their addresses alone.{narrowed}{renumbered}",
         pids.join(", "),
         pauses.join(", ")
     )

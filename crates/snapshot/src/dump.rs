@@ -9,7 +9,7 @@ use crate::process::inode_of;
 use crate::sizes::forget_sizes;
 use crate::stand_ins::held;
 use crate::stats::pause;
-use crate::{Obstacle, Process, SnapshotError, obstacles};
+use crate::{Obstacle, Process, SnapshotError, numbers, obstacles};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -118,6 +118,13 @@ impl Snapshot {
     /// Shows the images to the guests that this thread starts from now on, in the place of another snapshot's.
     pub fn show_to_guests(&self) -> Result<(), SnapshotError> {
         self.images.show_to_guests()
+    }
+
+    /// Whether the guest may have given one of the processes' numbers away, so that they get others there.
+    pub fn numbers_may_be_taken(&self) -> bool {
+        let images: Vec<PathBuf> =
+            self.roots.iter().map(|root| self.images.path().join(root.pid.to_string())).collect();
+        numbers::may_be_taken(&images)
     }
 
     /// Bytes of the images.

@@ -12,6 +12,7 @@ mod error;
 mod functions;
 mod images;
 mod narrow;
+mod numbers;
 mod obstacles;
 mod process;
 mod restore;

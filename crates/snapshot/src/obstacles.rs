@@ -14,6 +14,8 @@ pub enum Obstacle {
     Traced(i32),
     /// This nearmiss is the process, or among its descendants.
     Ours,
+    /// It is the first process of its PID namespace.
+    First,
     /// Namespaces that are not this process's.
     Namespaces(Vec<&'static str>),
     /// It is another user's, and this process may not read its limits.
@@ -32,6 +34,10 @@ impl std::fmt::Display for Obstacle {
                 write!(f, "is traced by process {by}, a debugger perhaps: let that one detach first")
             }
             Obstacle::Ours => f.write_str("is an ancestor of this nearmiss: start nearmiss from elsewhere"),
+            Obstacle::First => f.write_str(
+                "has the number 1, which only the first process of a PID namespace can have: start the container with an \
+                 init ahead of it, as `docker run --init` does",
+            ),
             Obstacle::Namespaces(kinds) => write!(
                 f,
                 "has namespaces of its own ({}), as containers and services have: run nearmiss inside the container, or \
@@ -61,6 +67,9 @@ impl std::fmt::Display for Obstacle {
 pub fn obstacles(process: &Process) -> Option<Obstacle> {
     if fs::read_link(process.file("exe")).is_err() {
         return Some(Obstacle::NoProgram);
+    }
+    if process.pid == 1 {
+        return Some(Obstacle::First);
     }
     if process.tracer != 0 {
         return Some(Obstacle::Traced(process.tracer));

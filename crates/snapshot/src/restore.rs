@@ -3,14 +3,14 @@
 use crate::SnapshotError;
 use crate::criu::command;
 use crate::error::complaint;
-use crate::stand_ins;
 use crate::terminal::Terminal;
+use crate::{numbers, stand_ins};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Directory in the guest's own memory.
 const WORK: &str = "/run";
@@ -38,8 +38,23 @@ pub struct Restoration {
 }
 
 impl Restoration {
-    /// Restores all processes, as children of this one, and lets them run. This process must be the guest's own.
+    /// Whether the processes need a PID namespace, because the guest may have given their numbers away.
+    pub fn needs_own_numbers(&self) -> bool {
+        let images: Vec<PathBuf> = self.pids.iter().map(|pid| self.images.join(pid.to_string())).collect();
+        numbers::may_be_taken(&images)
+    }
+
+    /// Runs a program, which restores, as the first process of a PID namespace. Returns its status as shells do.
+    pub fn among_own_numbers(program: Command) -> Result<u8, SnapshotError> {
+        numbers::run_first(program)
+    }
+
+    /// Restores all processes, as children of this one, and lets them run. This process must be the guest's own, or the
+    /// first one of its PID namespace.
     pub fn restore(&self) -> Result<(), SnapshotError> {
+        if std::process::id() == 1 {
+            numbers::enter()?;
+        }
         if let Some(module) = &self.module {
             load(module)?;
         }

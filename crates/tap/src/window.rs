@@ -187,5 +187,7 @@ mod tests {
     fn the_control_page_gets_the_numbers_that_marks_are_delivered_with() {
         let window = Window { from: Start::Mark(Mark(0)), length: None, until: Some(Mark(2)) };
         assert_eq!(window.words(), (FROM_MARK, 16, 18, 0));
+        let window = Window { from: Start::Near(Mark(0)), ..window };
+        assert_eq!(window.words(), (FROM_NEAR_MARK, 16, 18, 0));
     }
 }

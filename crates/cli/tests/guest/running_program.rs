@@ -17,8 +17,8 @@ fn nearmiss(place: &tempfile::TempDir, words: &[&str]) -> Output {
 /// Runs it as a container's `exec` does: the leader of its session is in another PID namespace.
 fn with_leader_outside(place: &tempfile::TempDir, words: &[&str]) -> Output {
     let mut command = Command::new("unshare");
-    // A container opens its standard input in its own mounts. The guest has small numbers of its own.
-    let script = "echo 5000 > /proc/sys/kernel/ns_last_pid; \"$0\" \"$@\" < /dev/null; exit $?";
+    // A container opens its standard input in its own mounts. Its numbers are small, as those of the guest's programs.
+    let script = "\"$0\" \"$@\" < /dev/null; exit $?";
     let shell = ["sh", "-c", script, env!("CARGO_BIN_EXE_nearmiss")];
     command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).args(shell);
     // A file of the mounts outside is none that a snapshot can have.
