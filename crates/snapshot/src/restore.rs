@@ -52,14 +52,14 @@ impl Restoration {
     /// Restores all processes, as children of this one, and lets them run. This process must be the guest's own, or the
     /// first one of its PID namespace.
     pub fn restore(&self) -> Result<(), SnapshotError> {
-        if std::process::id() == 1 {
-            numbers::enter()?;
-        }
         if let Some(module) = &self.module {
             load(module)?;
         }
         // An older kernel may refuse so many: then CRIU names the number that it could not have.
         let _ = fs::write("/proc/sys/kernel/pid_max", PID_MAX);
+        if std::process::id() == 1 {
+            numbers::enter()?;
+        }
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(SnapshotError::system("adopt the restored process"))?;
         stand_ins::make(&self.group_files)?;
