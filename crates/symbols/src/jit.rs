@@ -77,18 +77,18 @@ impl JitNames {
 /// Takes a name apart as V8 writes it (`JS:*fib /srv/app.js:3:14`) and Python (`py::fib:/srv/app.py`).
 fn function(text: &str) -> JitFunction {
     let of_v8 = || {
-        let (kind, rest) = text.split_once(':').filter(|(kind, _)| JAVASCRIPT.contains(kind))?;
-        let _ = kind;
+        let (_, rest) = text.split_once(':').filter(|(kind, _)| JAVASCRIPT.contains(kind))?;
         // The tier that compiled it.
         let rest = rest.trim_start_matches(['*', '~', '^', '+', '-']);
         let (name, place) = rest.split_once(' ').unwrap_or((rest, ""));
-        let name = if name.is_empty() { "(anonymous)" } else { name };
-        let line = place.rsplit_once(':').map_or(place, |(line, _column)| line);
-        Some((name, line.trim_start_matches("file://")))
+        let line = place.rsplit_once(':').map_or(place, |(line, _column)| line).trim_start_matches("file://");
+        let anonymous = || format!("anonymous at {}", line.rsplit('/').next().unwrap_or(line));
+        let name = if name.is_empty() { anonymous() } else { name.to_owned() };
+        Some((name, line))
     };
-    let of_python = || text.strip_prefix("py::")?.rsplit_once(':');
-    let (name, line) = of_v8().or_else(of_python).unwrap_or((text, ""));
-    JitFunction { name: name.to_owned(), line: line.to_owned() }
+    let of_python = || text.strip_prefix("py::")?.rsplit_once(':').map(|(name, file)| (name.to_owned(), file));
+    let (name, line) = of_v8().or_else(of_python).unwrap_or_else(|| (text.to_owned(), ""));
+    JitFunction { name, line: line.to_owned() }
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         };
         let of = |name: &str, line: &str| (name.to_owned(), line.to_owned());
         assert_eq!(parts("JS:*fib /srv/app.js:3:14"), of("fib", "/srv/app.js:3"));
-        assert_eq!(parts("LazyCompile:~ file:///srv/app.js:1:1"), of("(anonymous)", "/srv/app.js:1"));
+        assert_eq!(parts("LazyCompile:~ file:///srv/app.js:1:1"), of("anonymous at app.js:1", "/srv/app.js:1"));
         assert_eq!(parts("Builtin:ArrayPrototypeJoin"), of("Builtin:ArrayPrototypeJoin", ""));
         assert_eq!(parts("py::fib:/srv/app.py"), of("fib", "/srv/app.py"));
         assert_eq!(parts("int Main.fib(int)"), of("int Main.fib(int)", ""));
