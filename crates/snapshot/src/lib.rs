@@ -9,6 +9,7 @@
 mod criu;
 mod dump;
 mod error;
+mod files_in_memory;
 mod functions;
 mod images;
 mod narrow;

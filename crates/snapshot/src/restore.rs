@@ -4,7 +4,7 @@ use crate::SnapshotError;
 use crate::criu::command;
 use crate::error::complaint;
 use crate::terminal::Terminal;
-use crate::{numbers, stand_ins};
+use crate::{files_in_memory, numbers, stand_ins};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs;
@@ -69,6 +69,7 @@ impl Restoration {
     }
 
     fn restore_one(&self, pid: i32, pipes: &[Pipe]) -> Result<(), SnapshotError> {
+        files_in_memory::read_ahead(&self.images.join(pid.to_string()));
         let mut criu = command(&self.criu);
         criu.args(["restore", "--restore-detached", "--shell-job", "--tcp-close", "--file-locks", "--ext-unix-sk"]);
         criu.args(["--manage-cgroups=ignore", "-v2", "-W", WORK, "-o", LOG, "-D"])

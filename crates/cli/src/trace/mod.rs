@@ -34,7 +34,7 @@ use nearmiss_report::load::Report;
 use nearmiss_report::text;
 use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::{
-    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelArgument, KernelImage, QemuBinary,
+    CommandStatus, GuestCommand, GuestShape, InstructionClock, KernelArgument, KernelImage, QemuBinary, WarmUp,
 };
 use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::{Recorded, Session, TapConfig, TapError};
@@ -383,7 +383,8 @@ fn tap_config(subject: &Subject<'_>, machine: &Machine, filter: Filter, clock: C
             args.record.kernel_arg.clone(),
         ]
         .concat(),
-        warm_up: args.record.warm.warm_up(),
+        // What resumes a snapshot reads ahead by itself.
+        warm_up: if subject.snapshot.is_some() { WarmUp::Nothing } else { args.record.warm.warm_up() },
         libc_tunables: libc_tunables(machine),
         saved_boot: !args.record.no_saved_boot,
     })
