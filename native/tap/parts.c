@@ -102,11 +102,18 @@ void parts_begin_paused(void)
     paused(NULL);
 }
 
+/* In a slice of its own: what fills a chunk is published at once, and chunks come in the order of slices. */
+static void poll_one(struct vcpu *v)
+{
+    window_enter_slice(v);
+    maps_poll(v);
+}
+
 static void poll(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
     if (window_is_open() && tap.control->paused)
-        every_vcpu(maps_poll);
+        every_vcpu(poll_one);
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
 
