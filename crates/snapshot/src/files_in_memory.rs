@@ -22,8 +22,8 @@ const PRESENT: u64 = 1 << 63;
 const MOST_PAGES: u64 = 1 << 20;
 /// Absent pages between two present ones that are read with them.
 const GAP: u64 = 16;
-/// Bytes that are read at once.
-const CHUNK: u64 = 1 << 20;
+/// Bytes that are read at once: the kernel reads no more ahead for one call.
+const CHUNK: u64 = 128 << 10;
 /// Share of the guest's free memory that may be read.
 const MOST_OF_FREE: u64 = 4;
 
