@@ -9,7 +9,7 @@ use crate::process::inode_of;
 use crate::sizes::forget_sizes;
 use crate::stand_ins::held;
 use crate::stats::pause;
-use crate::{Obstacle, Process, SnapshotError, files_in_memory, numbers, obstacles};
+use crate::{Obstacle, Process, SnapshotError, files_in_memory, memory, numbers, obstacles};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -201,18 +201,11 @@ fn runnable(
 /// Images and guest hold the memory once each.
 fn check_room(families: &[Vec<Process>]) -> Result<(), SnapshotError> {
     let needed: u64 = families.iter().flatten().map(|process| process.resident).sum();
-    let free = available().unwrap_or(u64::MAX);
+    let free = memory::available().unwrap_or(u64::MAX);
     if needed.saturating_mul(2) < free {
         return Ok(());
     }
     Err(SnapshotError::NoRoom { pid: families[0][0].pid, needed_mib: needed >> 20, free_mib: free >> 20 })
-}
-
-/// Bytes of memory that programs may still have here.
-pub(crate) fn available() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().split(' ').next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// Predicts each pause from the resident memory and from how fast memory is written to the images here.

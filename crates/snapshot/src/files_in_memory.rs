@@ -3,8 +3,8 @@
 //! A restored process finds its own memory there, and none of its files: the guest would spend its first seconds on
 //! reading its program's pages, which a process that runs for long has long read. So they are read ahead.
 
-use crate::SnapshotError;
 use crate::process::Process;
+use crate::{SnapshotError, memory};
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::Write;
@@ -99,7 +99,7 @@ fn runs(present: impl Iterator<Item = bool>) -> Vec<(u64, u64)> {
 /// Reads the listed parts into the guest's page cache, as far as its memory goes. A file that is not there is left out.
 pub(crate) fn read_ahead(images: &Path) {
     let text = fs::read_to_string(images.join(LIST)).unwrap_or_default();
-    let mut left = crate::dump::available().unwrap_or(0) / MOST_OF_FREE;
+    let mut left = memory::available().unwrap_or(0) / MOST_OF_FREE;
     for Part { path, offset, bytes } in text.lines().filter_map(part) {
         if bytes > left {
             return;

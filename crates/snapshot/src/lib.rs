@@ -12,6 +12,7 @@ mod error;
 mod files_in_memory;
 mod functions;
 mod images;
+mod memory;
 mod narrow;
 mod numbers;
 mod obstacles;
