@@ -4,7 +4,7 @@
 Run after `make build`: experiments/answer/interrupts.py [INSTANTS]    (20)
 The command would run for minutes. Each instant is interrupted once; every fourth also a second time, and the instant
 after it is asked to terminate. All times are measured. Ends with status 1 if the guest runs on for more than 3 s, the
-answer takes more than 20 s after that, no line says why there is none, a second interrupt leaves nearmiss running for
+answer takes more than 20 s after that, no line states why there is none, a second interrupt leaves nearmiss running for
 more than 1 s, or a termination for more than 3 s.
 """
 import os

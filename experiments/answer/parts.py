@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What parts of a run say beside what the whole run says: ten programs, each diagnosed within a time and without a limit.
+"""Figures of parts of a run beside those of the whole run: ten programs, each diagnosed within a time and without a limit.
 
 Run from the repository's root after `make build`: experiments/answer/parts.py [SECONDS] [NAME ...]    (20)
 SECONDS is the time that the answer from parts may take: so little that none of the programs is recorded whole. Prints the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Does not gain: after each batch of 24 MiB, which glibc would keep, the program calls malloc_trim. It returns the memory
- * whatever the thresholds are. */
+ * under any thresholds. */
 #include "work.h"
 #include <malloc.h>
 

@@ -23,7 +23,7 @@ int engine_can_pause(void);
 int engine_number_vcpus(void);
 /* Ends the recording where a callback names another vCPU than the one that runs. */
 void engine_check_vcpu(uint32_t index);
-/* The vCPU whose code QEMU translates or runs in this thread; -1 where this QEMU does not export it. */
+/* The vCPU that QEMU translates or runs code for in this thread; -1 where this QEMU does not export it. */
 int engine_vcpu(void);
 /* The lowest bit of an access's size in its meminfo: 4, or 5 from QEMU 11 on; -1 where it is neither. */
 int engine_size_low(void);

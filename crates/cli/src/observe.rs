@@ -169,7 +169,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// An observation of a command, and the files of its output, by whose names a snapshot of it finds them.
+/// An observation of a command, and the files of its output: a snapshot of the command finds these by name.
 pub struct ObservedCommand {
     pub run: RunDir,
     /// The signal that ended the command, if one did.

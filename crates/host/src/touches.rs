@@ -34,7 +34,7 @@ pub fn measure() -> TouchFigures {
     TouchFigures { small_ns, large_ns: large_ns.filter(|large| is_of_large_pages(*large, small_ns)) }
 }
 
-/// The least take, and the spread of the last ones: whatever else runs on the machine only adds.
+/// The least take, and the spread of the last ones: other programs on the machine only add.
 fn least_settled(take: impl Fn() -> Option<f64>) -> Option<Settled> {
     let mut least = f64::INFINITY;
     let figure = settled(|| take().inspect(|ns| least = least.min(*ns)))?;

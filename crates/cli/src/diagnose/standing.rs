@@ -25,8 +25,8 @@ pub struct Standing {
     pub share: f64,
 }
 
-/// Returns at most four of the candidates, in their order: their times ascend. A run of this length is taken for equal
-/// everywhere where no sample says otherwise.
+/// Returns at most four of the candidates, in their order: their times ascend. Stretches
+/// of a run of this length are alike unless samples are of other code.
 pub fn standing(candidates: &[Duration], whole: Duration, profile: &Profile) -> Vec<Standing> {
     let stretches = stretches(candidates, whole, profile);
     let best = |many: usize| {

@@ -233,7 +233,7 @@ fn trace(subject: &Subject<'_>, plan: Option<Parts>, kept: Kept) -> anyhow::Resu
         most_trace: (!args.no_trace).then_some(args.max_trace),
         command: &args.command,
         clock: clock.name(),
-        resumed: subject.snapshot.map_or(&[], |snapshot| &snapshot.pids),
+        resumed: subject.snapshot.filter(|s| !s.numbers_may_be_taken()).map_or(&[], |snapshot| &snapshot.pids),
         notes: &|recorded| notes(subject, &machine, recorded),
         stage: &staged(),
     };

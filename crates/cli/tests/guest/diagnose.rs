@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::diagnosing::in_user_mode;
 use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
@@ -39,11 +40,7 @@ impl DiagnosedRuns {
     }
 
     fn diagnose(&self, command: &[&str]) -> (Value, String) {
-        let begin = [
-            "diagnose", "--within", "0", "--json", "-m", MACHINE, "--memory", "1GiB", "--cpus", "1", "--only", "user",
-            "--",
-        ];
-        self.json_and_progress(&[&begin, command].concat())
+        self.json_and_progress(&[&in_user_mode(MACHINE, "1"), command].concat())
     }
 
     /// The only run: a command that is diagnosed runs in the guest and nowhere else.
@@ -195,21 +192,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
 fn loads_behind_stores_of_their_page_offset_are_found() {
     let Some(_guest) = for_a_guest() else { return };
     let program = subject("running-sums");
-    let begin = [
-        "diagnose",
-        "--within",
-        "0",
-        "--json",
-        "-m",
-        "xeon-icelake-sp",
-        "--memory",
-        "1GiB",
-        "--cpus",
-        "1",
-        "--only",
-        "user",
-        "--",
-    ];
+    let begin = in_user_mode("xeon-icelake-sp", "1");
     let place = DiagnosedRuns::new();
     let findings = place.json(&[&begin[..], &[&program, "--rounds", "100"]].concat());
     let finding = only(&findings);
@@ -302,22 +285,8 @@ fn a_gain_is_a_share_of_the_time_that_the_command_takes_here() {
     let Some(_guest) = for_a_guest() else { return };
     let place = DiagnosedRuns::new();
     let (machine, program) = (preset_named_host(&place), subject("aligned-tasks"));
-    let begin = [
-        "diagnose",
-        "--within",
-        "0",
-        "--json",
-        "--measure",
-        "-m",
-        &machine,
-        "--memory",
-        "1GiB",
-        "--cpus",
-        "1",
-        "--only",
-        "user",
-        "--",
-    ];
+    let mut begin = in_user_mode(&machine, "1").to_vec();
+    begin.insert(1, "--measure");
     let measured = place.json(&[&begin[..], &[&program, "--objects", "64", "--visits", "150000"]].concat());
     let run = place.run();
     let run = run.to_str().unwrap();

@@ -1,6 +1,7 @@
 //! Reads of another node's memory, from a trace to a recording under the remedy, in guests of two nodes.
 #![allow(clippy::unwrap_used)]
 
+use crate::diagnosing::in_user_mode;
 use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
@@ -17,11 +18,7 @@ fn nearmiss(place: &Path, words: &[&str]) -> Output {
 /// Findings of the remedy on the subject in this shape.
 fn found(place: &Path, shape: &[&str]) -> Vec<Value> {
     let program = subject("wrong-homes");
-    let begin = [
-        "diagnose", "--within", "0", "--json", "-m", MACHINE, "--memory", "1GiB", "--cpus", "4", "--only", "user",
-        "--", &program,
-    ];
-    let output = nearmiss(place, &[&begin, &SMALL[..], shape].concat());
+    let output = nearmiss(place, &[&in_user_mode(MACHINE, "4")[..], &[&program], &SMALL[..], shape].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     let list = findings["findings"].as_array().unwrap();

@@ -6,6 +6,7 @@ mod carried;
 mod containers;
 mod cut_off;
 mod diagnose;
+mod diagnosing;
 mod doctor;
 mod gate;
 mod guest_slots;

@@ -1,6 +1,7 @@
 //! Lines that move between CPUs are findings: who shares what, what would remedy it, and none where each has its own.
 #![allow(clippy::unwrap_used)]
 
+use crate::diagnosing::in_user_mode;
 use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
@@ -10,27 +11,12 @@ use std::process::Command;
 fn diagnosed(shape: &[&str]) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = subject("tenants");
-    let begin = [
-        "diagnose",
-        "--within",
-        "0",
-        "--json",
-        "-m",
-        "zen3-milan",
-        "--memory",
-        "1GiB",
-        "--cpus",
-        "2",
-        "--only",
-        "user",
-        "--",
-        &program,
-    ];
+    let begin = in_user_mode("zen3-milan", "2");
     // A loop that ends before the host gives the other CPU its slice runs alone, so both take many slices; a lock takes
     // more instructions a turn.
     let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];
     let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
-    let output = nearmiss.current_dir(place.path()).args(begin).args(shape).args(end).output().unwrap();
+    let output = nearmiss.current_dir(place.path()).args(begin).arg(&program).args(shape).args(end).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
