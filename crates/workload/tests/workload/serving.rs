@@ -88,6 +88,12 @@ fn a_forking_server_is_charged_with_all_of_the_loads_time_and_no_other() {
     assert!((0.6..0.75).contains(&seconds), "0.6 s of children, and a little of their parents: {seconds}");
 }
 
+/// Seconds that a hypervisor kept all CPUs together for others, since the machine started.
+fn stolen() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    stat.split_whitespace().nth(8).unwrap().parse::<f64>().unwrap() / 100.0
+}
+
 #[test]
 fn the_kernels_accounts_miss_what_nobody_waits_for_and_nothing_else() {
     let script = "import os, time\n\
@@ -101,6 +107,7 @@ fn the_kernels_accounts_miss_what_nobody_waits_for_and_nothing_else() {
         \x20   if os.fork() == 0: os.setsid(); burn(0.2); os._exit(0)\n\
         \x20   os._exit(0)\n\
         os.wait(); burn(0.2); time.sleep(100)";
+    let stolen_before = stolen();
     let suspended = Workload::new(["python3", "-c", script]).whole_tree().launch_suspended().unwrap();
     let mut event = CpuClock::of(&suspended);
     let mut accounts = CpuClock::Accounts(suspended.tree());
@@ -112,7 +119,10 @@ fn the_kernels_accounts_miss_what_nobody_waits_for_and_nothing_else() {
     }
     std::thread::sleep(Duration::from_millis(200));
     let [event, accounts] = [&mut event, &mut accounts].map(|clock| clock.read().unwrap() as f64 * 1e-9);
-    assert!(event > 0.6 && (event - accounts).abs() < 0.06, "{event} against {accounts}");
+    // The accounts leave out what the hypervisor kept for others, the event does not.
+    let stolen = stolen() - stolen_before;
+    let apart = (event - accounts).abs();
+    assert!(event > 0.6 && apart < 0.06 + stolen, "{event} against {accounts}, {stolen} stolen");
     running.terminate(Duration::ZERO).unwrap();
 }
 
