@@ -8,6 +8,9 @@ log=target/test.log
 status=$(mktemp)
 trap 'rm -f "$status"' EXIT INT TERM
 
+# A guest's start waits more than it computes: one test more than CPUs keeps them busy.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) + 1))}"
+
 # sh has no pipefail: the exit status goes round the pipe by a file.
 { ${CARGO:-cargo} test --release --workspace --no-fail-fast "$@" 2>&1; echo $? >"$status"; } | tee "$log"
 code=$(cat "$status")

@@ -107,6 +107,14 @@ impl CodeMap {
         Some(times::per_instruction(&self.graph, &self.times, self.graph.named(insn)?))
     }
 
+    /// Whether the address of this instruction's access is made of the value that an earlier access of the same walk
+    /// loaded, as along a list, of all code that came; computed afresh.
+    pub fn is_chained(&self, insn: InsnId) -> bool {
+        let origin = |insn| Some(slice::origin(&self.graph, &self.times, self.graph.named(insn)?));
+        let goes_on = |load: &InsnId| origin(*load).is_some_and(|origin| origin.own_chain.is_some());
+        origin(insn).is_some_and(|found| found.own_chain.is_some() || found.loads.iter().any(goes_on))
+    }
+
     /// Adds a block. A later block replaces an earlier one's entries for the same instructions.
     pub fn add(&mut self, block: &CodeBlock<'_>) {
         self.graph.add(block);

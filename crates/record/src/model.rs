@@ -342,6 +342,37 @@ pub struct InstructionRow {
     pub line: u32,
     /// Tally of the instruction.
     pub tally: Tally,
+    /// Cycles that it waited for data whose address an earlier access of the same walk had loaded, as along a list.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chained_cycles: u64,
+    /// Its walks down columns, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
+}
+
+/// Misses of an instruction that walks down columns that lie side by side, each a part of the same lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Columns {
+    /// Misses of these walks.
+    pub misses: u64,
+    /// Cycles that they waited.
+    pub stall_cycles: u64,
+    /// Bytes from one element of a column to the next.
+    pub stride_bytes: u64,
+    /// Bytes from one column to the next: less than a line.
+    pub step_bytes: u64,
+}
+
+impl std::ops::AddAssign for Columns {
+    /// Sums both; distances are those of the added walks.
+    fn add_assign(&mut self, more: Columns) {
+        let (misses, stall_cycles) = (self.misses + more.misses, self.stall_cycles + more.stall_cycles);
+        *self = Columns { misses, stall_cycles, ..more };
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.

@@ -2,11 +2,13 @@
 
 use crate::page_faults::PageFaults;
 use nearmiss_record::machine::Machine;
-use nearmiss_record::model::{MissClass, ModelRecord};
+use nearmiss_record::model::{Columns, InstructionRow, MissClass, ModelRecord};
+use nearmiss_record::symbols::KERNEL_MODULE;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::{Reason, Waits};
 use nearmiss_record::words::{grouped, percent};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More processes than a program and its wrapper leave pages to one another as they end.
 const MOST_PROCESSES: usize = 2;
@@ -15,10 +17,15 @@ const TIMES: u64 = 2;
 /// Shares of the cycles from which faults and waits are worth a paragraph.
 const LEAST_FAULTS: f64 = 0.05;
 const LEAST_WAIT: f64 = 0.1;
+/// Functions that a paragraph names.
+const MOST_PLACES: usize = 3;
+/// Share of such waits from which a function is named.
+const LEAST_PLACE: f64 = 0.1;
 
 /// Returns one paragraph for each kind of wait that stands out.
 pub(crate) fn advice(model: &ModelRecord) -> Vec<String> {
-    [fresh_memory(model), beyond_reach(model)].into_iter().flatten().collect()
+    let waiting = Waiting { rows: &model.instructions, cycles: model.totals.cycles };
+    [fresh_memory(model), waiting.chained(), waiting.columns(), beyond_reach(model)].into_iter().flatten().collect()
 }
 
 /// Pages that the kernel clears for the command over and over, because it gives memory back and takes it again.
@@ -42,6 +49,64 @@ fn kept(cleared: u64, different: u64, faults: f64) -> Option<String> {
             percent(again)
         )
     })
+}
+
+/// Instructions of a run, beside the cycles of all of it.
+struct Waiting<'a> {
+    rows: &'a [InstructionRow],
+    cycles: u64,
+}
+
+impl Waiting<'_> {
+    /// Loads that wait for one another, as along a list or down a tree.
+    fn chained(&self) -> Option<String> {
+        let (places, waited) = self.places(|row| row.chained_cycles)?;
+        Some(format!(
+            "{} of the cycles wait for loads in {places}, each at an address that the load before returned, as along a \
+             list, a tree or a chain of a hash table: no two of these misses overlap. Keep the elements in an array in the \
+             order of the walk, follow several chains side by side, keep more of the key in the link, or prefetch the next \
+             element",
+            percent(waited)
+        ))
+    }
+
+    /// A loop over columns inside one over rows, where memory lies by rows.
+    fn columns(&self) -> Option<String> {
+        let waits = |row: &InstructionRow| row.columns.map_or(0, |columns| columns.stall_cycles);
+        let (places, waited) = self.places(waits)?;
+        let Columns { stride_bytes, step_bytes, .. } = self.rows.iter().max_by_key(|row| waits(row))?.columns?;
+        Some(format!(
+            "{} of the cycles wait for data in {places}, whose inner loop steps by {} and whose outer loop steps by {}: \
+             each line is fetched again for its next part. Swap the two loops, or work in tiles of a few lines in both \
+             directions",
+            percent(waited),
+            Bytes(stride_bytes),
+            Bytes(step_bytes)
+        ))
+    }
+
+    /// The functions of user code that wait most, of which `waits` returns the cycles, and the share of all that do.
+    fn places(&self, waits: impl Fn(&InstructionRow) -> u64) -> Option<(String, f64)> {
+        let mut by_function: BTreeMap<&str, (u64, &InstructionRow)> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.module != KERNEL_MODULE && waits(row) > 0) {
+            let (sum, most) = by_function.entry(&row.function).or_insert((0, row));
+            *sum += waits(row);
+            *most = if waits(row) > waits(most) { row } else { most };
+        }
+        let mut most: Vec<_> = by_function.into_values().collect();
+        most.sort_by_key(|(cycles, _)| Reverse(*cycles));
+        let all: u64 = most.iter().map(|(cycles, _)| cycles).sum();
+        let waited = all as f64 / self.cycles.max(1) as f64;
+        let named = most.iter().take(MOST_PLACES).filter(|(cycles, _)| *cycles as f64 >= LEAST_PLACE * all as f64);
+        let named: Vec<String> = named.map(|(_, row)| place(row)).collect();
+        (waited >= LEAST_WAIT).then(|| (named.join(", "), waited))
+    }
+}
+
+/// `` `function` (file:line) ``.
+fn place(row: &InstructionRow) -> String {
+    let file = row.file.rsplit('/').next().unwrap_or_default();
+    if row.line == 0 { format!("`{}`", row.function) } else { format!("`{}` ({file}:{})", row.function, row.line) }
 }
 
 /// One object that is larger than the last cache, which misses for that.
@@ -85,5 +150,37 @@ mod tests {
         assert!(text.contains("38% of the cycles in page faults"), "{text}");
         assert_eq!(kept(900, 500, 0.4), None, "most pages are cleared once");
         assert_eq!(kept(10_000, 500, 0.02), None, "faults cost nothing to speak of");
+    }
+
+    fn waiting(function: &str, chained_cycles: u64, columns: Option<Columns>) -> InstructionRow {
+        InstructionRow {
+            function: function.to_owned(),
+            module: "/bin/program".to_owned(),
+            address: Some(0x1180),
+            file: "/src/walks.c".to_owned(),
+            line: 12,
+            tally: Default::default(),
+            chained_cycles,
+            columns,
+        }
+    }
+
+    #[test]
+    fn loads_that_wait_for_one_another_are_named_where_they_cost_a_tenth() {
+        let rows = [waiting("walk", 400, None), waiting("find", 150, None), waiting("sum", 0, None)];
+        let text = Waiting { rows: &rows, cycles: 1000 }.chained().unwrap();
+        let start = "55% of the cycles wait for loads in `walk` (walks.c:12), `find` (walks.c:12), each at an address";
+        assert!(text.starts_with(start), "{text}");
+        assert_eq!(Waiting { rows: &rows, cycles: 6000 }.chained(), None);
+    }
+
+    #[test]
+    fn columns_are_named_with_both_steps() {
+        let walked = Columns { misses: 9, stall_cycles: 300, stride_bytes: 4096, step_bytes: 8 };
+        let rows = [waiting("add", 0, Some(walked))];
+        let text = Waiting { rows: &rows, cycles: 1000 }.columns().unwrap();
+        let steps = "`add` (walks.c:12), whose inner loop steps by 4 KiB and whose outer loop steps by 8 B";
+        assert!(text.contains(steps), "{text}");
+        assert_eq!(Waiting { rows: &rows, cycles: 4000 }.columns(), None);
     }
 }

@@ -225,6 +225,8 @@ fn objects_that_nobody_outside_may_move_are_found_with_the_reason() {
         let inside = &finding["reach"]["inside"];
         assert!(text(inside, "why").contains(why) && text(inside, "change").contains(change), "{inside}");
         assert!(finding["apply"].is_null() && finding["verify"].is_null());
+        let advice = findings["advice"].to_string();
+        assert_eq!(advice.contains("whose inner loop steps by 4 KiB"), name == "matrix-rows", "{advice}");
     }
 }
 

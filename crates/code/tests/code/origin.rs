@@ -36,6 +36,10 @@ impl Functions {
         assert_eq!(origin.loads.into_iter().zip(origin.distances).collect::<Vec<_>>(), expected, "{label}");
     }
 
+    fn is_chained(&self, label: &str) -> bool {
+        self.map.is_chained(self.assembled.id(label))
+    }
+
     fn chains(&mut self, label: &str, instructions: u32, cycles: f32) {
         assert_eq!(self.origin(label).own_chain, Some(Chain { instructions, cycles }), "{label}");
     }
@@ -57,6 +61,10 @@ fn optimized_loops() {
     functions.comes_through("copied_bytes", &[]);
     functions.comes_through("gathered_index", &[]);
     functions.comes_through("gathered_elements", &["gathered_index"]);
+    let chained = ["list_next", "list_value", "chains_next", "chains_other_value"];
+    let apart = ["array_element", "strided_element", "indirect_element", "gathered_elements"];
+    assert!(chained.iter().all(|label| functions.is_chained(label)));
+    assert!(!apart.iter().any(|label| functions.is_chained(label)));
 }
 
 #[test]

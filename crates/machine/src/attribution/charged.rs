@@ -224,7 +224,7 @@ pub(super) enum Cycles {
 
 impl Cycles {
     /// Takes each instruction's cycles from its code, if it is known.
-    pub fn of(machine: &Machine, codes: Option<CodeMap>, charged: &mut Charged) -> Self {
+    pub fn of(machine: &Machine, codes: Option<&CodeMap>, charged: &mut Charged) -> Self {
         let Some(codes) = codes else { return Cycles::Even(machine.cycles_per_instruction) };
         let usual = (machine.cycles_per_instruction * 65536.0).round() as u32;
         for part in [&mut charged.command, &mut charged.others] {

@@ -51,7 +51,8 @@ impl Attribution {
         let names = Names::new(symbols, side);
         let whole = model.sum();
         let mut charged = Charged::new(&self, &names, whole.instructions, only_user);
-        let cycles = Cycles::of(&machine, self.codes.take(), &mut charged);
+        let codes = self.codes.take();
+        let cycles = Cycles::of(&machine, codes.as_ref(), &mut charged);
         let levels = self.options.levels;
 
         let apart = |owner: Owner| {
@@ -86,7 +87,7 @@ impl Attribution {
         cycles.set([&mut totals]);
         code.set_cycles(&cycles);
         let stacks = stack_tables::stacks(&self, &names, &code, &totals);
-        let instructions = instructions::instructions(&self, &names, &charged.command, &code, &cycles);
+        let instructions = instructions::instructions(&self, &names, &charged.command, codes.as_ref(), &code, &cycles);
 
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, [&totals, &others], &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);

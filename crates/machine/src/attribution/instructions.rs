@@ -5,9 +5,11 @@ use super::charged::{Charges, Cycles};
 use super::code_tables::{CodeTables, of_instruction};
 use super::names::Names;
 use crate::owner::Owner;
-use nearmiss_record::model::{FunctionRow, InstructionRow, Tally};
+use nearmiss_code::CodeMap;
+use nearmiss_record::model::{Columns, FunctionRow, InstructionRow, Tally};
 use nearmiss_record::side::INSN_KERNEL;
 use nearmiss_record::symbols::ModuleData;
+use nearmiss_record::units::InsnId;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,11 +18,26 @@ use std::collections::BTreeMap;
 const MAX_FUNCTIONS: [usize; 2] = [40, 10];
 /// Most instructions of one function that have a row of their own.
 const MAX_INSTRUCTIONS: usize = 48;
+/// Part of the stall cycles from which the code around an instruction is looked at: each look takes some 20 µs.
+const LEAST_LOOKED_AT: u64 = 200;
 
-/// Tally of one address, over all its translations.
+/// Tally of one address, over all its translations, and what its waits come from.
+#[derive(Default)]
 struct AddressTally<'a> {
     line: Option<(&'a str, u32)>,
     tally: Tally,
+    chained_cycles: u64,
+    columns: Option<Columns>,
+}
+
+impl AddressTally<'_> {
+    fn add(&mut self, tally: &Tally, chained_cycles: u64, columns: Option<Columns>) {
+        self.tally += tally;
+        self.chained_cycles += chained_cycles;
+        if let Some(columns) = columns {
+            *self.columns.get_or_insert_default() += columns;
+        }
+    }
 }
 
 /// Places by address; `None`: all without a known address.
@@ -32,6 +49,7 @@ pub(super) fn instructions(
     attribution: &Attribution,
     names: &Names<'_>,
     command: &Charges,
+    codes: Option<&CodeMap>,
     code: &CodeTables,
     cycles: &Cycles,
 ) -> Vec<InstructionRow> {
@@ -48,12 +66,17 @@ pub(super) fn instructions(
     let mut places: FxHashMap<u32, Places<'_>> = hot.iter().map(|(_, id)| (*id, Places::new())).collect();
     let files: FxHashMap<&str, &ModuleData> =
         names.symbols.data.iter().map(|data| (data.module.as_str(), data)).collect();
+    let least = hot.iter().map(|(row, _)| row.tally.stall_cycles).sum::<u64>() / LEAST_LOOKED_AT;
     for id in 0..command.references.len() {
         let Some(places) = places.get_mut(&names.function(id as u32)) else { continue };
         let Some(tally) = of_instruction(attribution, Owner::Command, command, id) else { continue };
         let address = address(attribution, names, &files, id);
         let line = address.and_then(|_| names.line(id as u32));
-        places.entry(address).or_insert_with(|| AddressTally { line, tally: Tally::default() }).tally += &tally;
+        let place = places.entry(address).or_insert_with(|| AddressTally { line, ..AddressTally::default() });
+        let looked_at = codes.filter(|_| tally.stall_cycles > least);
+        let chained = looked_at.is_some_and(|codes| codes.is_chained(InsnId(id as u32)));
+        let chained_cycles = if chained { tally.stall_cycles } else { 0 };
+        place.add(&tally, chained_cycles, attribution.columns.of(id as u32));
     }
     let rows = |(row, id)| places.remove(&id).map(|places| of_function(row, places, cycles)).unwrap_or_default();
     hot.into_iter().flat_map(rows).collect()
@@ -75,23 +98,25 @@ fn address(
 }
 
 fn of_function(function: &FunctionRow, mut places: Places<'_>, cycles: &Cycles) -> Vec<InstructionRow> {
-    let row = |address, line: Option<(&str, u32)>, tally| InstructionRow {
+    let row = |(address, place): (Option<u64>, AddressTally<'_>)| InstructionRow {
         function: function.name.clone(),
         module: function.module.clone(),
         address,
-        file: line.map_or("", |(file, _)| file).to_owned(),
-        line: line.map_or(0, |(_, line)| line),
-        tally,
+        file: place.line.map_or("", |(file, _)| file).to_owned(),
+        line: place.line.map_or(0, |(_, line)| line),
+        tally: place.tally,
+        chained_cycles: place.chained_cycles,
+        columns: place.columns,
     };
-    let mut rest = places.remove(&None).map(|place| place.tally);
+    let mut rest = places.remove(&None).map(|place| AddressTally { line: None, ..place });
     places.values_mut().for_each(|place| cycles.set([&mut place.tally]));
     let mut known: Vec<_> = places.into_iter().collect();
     known.sort_by_key(|(address, place)| (Reverse(place.tally.cycles), *address));
     for (_, place) in known.drain(MAX_INSTRUCTIONS.min(known.len())..) {
-        *rest.get_or_insert_with(Tally::default) += &place.tally;
+        rest.get_or_insert_default().add(&place.tally, place.chained_cycles, place.columns);
     }
-    let mut rows: Vec<_> = known.into_iter().map(|(address, place)| row(address, place.line, place.tally)).collect();
-    rows.extend(rest.map(|tally| row(None, None, tally)));
+    let mut rows: Vec<_> = known.into_iter().map(row).collect();
+    rows.extend(rest.map(|place| row((None, place))));
     // The function's cycles were rounded once, its rows' one by one.
     let sum: u64 = rows.iter().take(rows.len().saturating_sub(1)).map(|row| row.tally.cycles).sum();
     if let Some(last) = rows.last_mut() {

@@ -11,6 +11,7 @@ mod blocks;
 mod callers;
 mod charged;
 mod code_tables;
+mod columns;
 mod cpu;
 mod crowd_tables;
 mod crowds;
@@ -56,6 +57,7 @@ use crate::observer::{BusRead, Effective, Observer, Outcome};
 use crate::owner::{Class, Owner, Running};
 use aliases::Aliases;
 use callers::Callers;
+use columns::ColumnWalks;
 use cpu::Cpu;
 use crowds::Crowds;
 use ledger::{Count, Ledger, References, Row};
@@ -131,6 +133,7 @@ pub struct Attribution {
     stacks_full: bool,
     callers: Callers,
     repeats: Repeats,
+    columns: ColumnWalks,
     sharing: SharedLines,
     page_offsets: PageOffsets,
     pressure: Pressure,
@@ -179,6 +182,7 @@ impl Attribution {
             stacks_full: false,
             callers,
             repeats: Repeats::default(),
+            columns: ColumnWalks::new(line),
             sharing,
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             pressure: Pressure::new(levels),
@@ -281,6 +285,9 @@ impl Attribution {
         }
         if !kernel {
             self.user_pages.insert(record.physical_page());
+            if !again && outcome.missed[0].is_some() {
+                self.columns.miss(vcpu, record, outcome.stall_cycles);
+            }
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
         miss.object = Some(object);

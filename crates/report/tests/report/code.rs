@@ -36,7 +36,16 @@ fn annotated() -> support::Builder {
     }
     let mut instruction = |address, file: &str, line, tally: &Tally| {
         let (function, module, file) = (NAME.to_owned(), MODULE.to_owned(), file.to_owned());
-        b.model.instructions.push(InstructionRow { function, module, address, file, line, tally: tally.clone() });
+        b.model.instructions.push(InstructionRow {
+            function,
+            module,
+            address,
+            file,
+            line,
+            tally: tally.clone(),
+            chained_cycles: 0,
+            columns: None,
+        });
     };
     instruction(Some(0x1180), &file, 12, &missed);
     instruction(Some(0x1184), &file, 13, &hits);
