@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Holds the advice on chains of misses and on loops over columns to programs that have the fault, to their twins, and to others.
+
+Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output is kept in walks.txt)
+
+walks/list.tsv names the programs: A has chains of misses, B loops over columns, C neither; A-twin and B-twin do the same work
+without the fault. For each: the advice of `nearmiss diagnose` on host (modelled), whether it names the function, and the CPU
+time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
+"""
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from traced import NEARMISS, cpu  # noqa: E402
+
+RUNS = 5
+# Words of the paragraph of each kind.
+KINDS = {"A": "the load before returned", "B": "whose inner loop steps by"}
+COMPILERS = {".c": ["cc", "-O2", "-g"], ".cc": ["c++", "-O2", "-g"], ".cpp": ["c++", "-O2", "-g"], ".rs": ["rustc", "-O", "-g"]}
+
+
+def built(name, place):
+    source = next(path for path in (HERE / "walks").glob(f"{name}.*") if path.suffix in COMPILERS)
+    program = f"{place}/{name}"
+    subprocess.run([*COMPILERS[source.suffix], "-o", program, source, *(["-lm"] if source.suffix != ".rs" else [])], check=True)
+    return program
+
+
+def advice(program, function):
+    """Paragraphs of advice, by kind. Recorded from the function on, where the compiler kept it: half a second is long."""
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    kept = re.search(rf" [tT] ({function}(?:\.\S+)?)$", symbols, re.M)
+    begin = ["--from", f"symbol:{kept[1]}"] if kept else []
+    words = [NEARMISS, "diagnose", "--within", "30s" if kept else "90s", *begin, "--json", "--", program]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for paragraph in json.loads(done.stdout).get("advice", []):
+        found.update({kind: paragraph for kind, words in KINDS.items() if words in paragraph})
+    return found
+
+
+def cpu_s(program):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([program], stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main():
+    print(f"experiments/advice/walks.py, {time.strftime('%F')}, {cpu()}, load {os.getloadavg()[0]:.1f}")
+    rows = [line.split("\t") for line in (HERE / "walks/list.tsv").read_text().splitlines()]
+    rows = [row for row in rows if not sys.argv[1:] or row[0] in sys.argv[1:]]
+    wrong = 0
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        for name, kind, function in rows:
+            program = built(name, place)
+            found = advice(program, function)
+            good = list(found) == ([kind] if kind in KINDS else [])
+            text = found.get(kind, "")
+            share, named = text.split(" ")[0], "names it" if function in text else text[:80]
+            wrong += not good
+            seconds = min(cpu_s(program) for _ in range(RUNS))
+            print(f"{name:24} {kind:7} advice {','.join(found) or 'none':5} {share:5} {named:10} {seconds:6.3f} s  "
+                  f"{'right' if good else 'WRONG'}", flush=True)
+    print(f"{wrong} of {len(rows)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
