@@ -34,6 +34,7 @@ mod spaces;
 mod spacing;
 mod spread;
 mod stack_tables;
+mod stalls;
 mod task_tables;
 mod tasks;
 mod touches;
@@ -53,7 +54,7 @@ pub use sites::Site;
 pub use tracker::RecordedData;
 pub use walks::{PageWalks, Reach, WalkedObject, Walks};
 
-use crate::observer::{BusRead, Effective, Observer, Outcome};
+use crate::observer::{Effective, Observer, Outcome};
 use crate::owner::{Class, Owner, Running};
 use aliases::Aliases;
 use callers::Callers;
@@ -360,7 +361,7 @@ impl Attribution {
         for row in [&mut insn.misses, &mut self.cpus[vcpu].misses, misses] {
             self.ledger.add_all(row, record, outcome, count);
         }
-        self.stall(outcome, count.stall_cycles);
+        *stalls::source(&mut self.stalls, outcome) += count.stall_cycles;
         self.stack(context, record, outcome, count);
         let Some(object) = object else {
             return self.ledger.add_all(&mut self.code.misses, record, outcome, count);
@@ -375,24 +376,6 @@ impl Attribution {
             self.nodes[home].references.count_all(record, count.times);
             self.tracker.objects.count(object, record, count.times);
         }
-    }
-
-    fn stall(&mut self, outcome: &Outcome, cycles: u64) {
-        let levels = self.stalls.levels.len();
-        let hit_level = outcome.missed.iter().take(levels).position(Option::is_none);
-        let waited_for = if outcome.waited_for_others() {
-            &mut self.stalls.coherence
-        } else if outcome.is_first_touch() {
-            &mut self.stalls.first_touch
-        } else {
-            match (outcome.read, hit_level) {
-                (Some(BusRead::Remote), _) => &mut self.stalls.memory_remote,
-                (Some(_), _) => &mut self.stalls.memory_local,
-                (None, Some(level)) if outcome.missed[0].is_some() => &mut self.stalls.levels[level],
-                (None, _) => &mut self.stalls.other,
-            }
-        };
-        *waited_for += cycles;
     }
 
     fn stack(&mut self, context: u32, record: Record, outcome: &Outcome, count: Count) {

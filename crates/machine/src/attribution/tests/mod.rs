@@ -4,6 +4,7 @@ mod shares;
 
 use super::*;
 use crate::model::{ModelTotals, Pollution};
+use crate::observer::BusRead;
 use nearmiss_record::machine::*;
 use nearmiss_record::model::MissClass;
 use nearmiss_record::model::{LevelTally, ModelRecord, ObjectKind, Tally};
