@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 from traced import NEARMISS, cpu  # noqa: E402
 
 RUNS = 5
+WINDOW = "60Minsn"
 # Words of the paragraph of each kind.
 KINDS = {"A": "the load before returned", "B": "whose inner loop steps by"}
 COMPILERS = {".c": ["cc", "-O2", "-g"], ".cc": ["c++", "-O2", "-g"], ".cpp": ["c++", "-O2", "-g"], ".rs": ["rustc", "-O", "-g"]}
@@ -37,9 +38,9 @@ def built(name, place):
 def advice(program, function):
     """Paragraphs of advice, by kind. Recorded from the function on, where the compiler kept it: half a second is long."""
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
-    kept = re.search(rf" [tT] ({function}(?:\.\S+)?)$", symbols, re.M)
-    begin = ["--from", f"symbol:{kept[1]}"] if kept else []
-    words = [NEARMISS, "diagnose", "--within", "30s" if kept else "90s", *begin, "--json", "--", program]
+    kept = re.search(rf" [tT] (\S*{function}\S*)$", symbols, re.M)
+    window = ["--from", f"symbol:{kept[1]}", "--for", WINDOW] if kept else []
+    words = [NEARMISS, "diagnose", "--within", "0", *window, "--json", "--", program]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stderr
     found = {}

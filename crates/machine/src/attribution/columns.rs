@@ -9,7 +9,9 @@ use nearmiss_record::reference::Record;
 use rustc_hash::FxHashMap;
 
 /// Walks under way, by instruction and CPU.
-const TRACKS: usize = 1 << 10;
+const TRACKS: usize = 1 << 9;
+/// Walks of an instruction that are remembered: rows that do not all lie at one distance part a column into several.
+const REMEMBERED: usize = 8;
 /// Misses of a walk, at least.
 const LEAST_MISSES: u32 = 8;
 /// Steps of a walk between two misses, at most: the lines between may still be in a cache.
@@ -28,7 +30,8 @@ struct Track {
     key: (u32, u32),
     last: u64,
     walk: Walk,
-    before: Walk,
+    before: [Walk; REMEMBERED],
+    oldest: usize,
 }
 
 /// Watches misses of data; see the module's text.
@@ -52,7 +55,7 @@ impl ColumnWalks {
         let track = &mut self.tracks[(key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % TRACKS];
         let begun = Walk { start: address, stride: 0, misses: 1, stall_cycles: stall_cycles.into() };
         if track.key != key {
-            *track = Track { key, last: address, walk: begun, before: Walk::default() };
+            *track = Track { key, last: address, walk: begun, ..Track::default() };
             return;
         }
         let step = address.wrapping_sub(track.last) as i64;
@@ -62,18 +65,29 @@ impl ColumnWalks {
             track.walk.stall_cycles += u64::from(stall_cycles);
             return;
         }
-        if let Some(walked) = track.walk.beside(&track.before, self.line_bytes) {
+        if let Some(walked) = track.ended(begun, self.line_bytes) {
             *self.rows.entry(key.0).or_default() += walked;
         }
-        if track.walk.misses >= LEAST_MISSES {
-            track.before = track.walk;
-        }
-        track.walk = begun;
     }
 
     /// Returns the walks of an instruction, if it has any.
     pub fn of(&self, insn: u32) -> Option<Columns> {
         self.rows.get(&insn).copied()
+    }
+}
+
+impl Track {
+    /// Begins another walk. Returns the one that ended, if it went down the column beside that of a remembered one.
+    fn ended(&mut self, begun: Walk, line_bytes: u64) -> Option<Columns> {
+        let walk = std::mem::replace(&mut self.walk, begun);
+        if walk.misses < LEAST_MISSES {
+            return None;
+        }
+        let beside = self.before.iter().filter_map(|before| walk.beside(before, line_bytes));
+        let nearest = beside.min_by_key(|columns| columns.step_bytes);
+        self.before[self.oldest] = walk;
+        self.oldest = (self.oldest + 1) % REMEMBERED;
+        nearest
     }
 }
 
@@ -89,8 +103,7 @@ impl Walk {
     /// This walk, if it goes down the column beside that of the walk `before`.
     fn beside(&self, before: &Walk, line_bytes: u64) -> Option<Columns> {
         let step_bytes = self.start.abs_diff(before.start);
-        let is_column = self.misses >= LEAST_MISSES && self.stride == before.stride;
-        (is_column && (1..line_bytes).contains(&step_bytes)).then_some(Columns {
+        (self.stride == before.stride && (1..line_bytes).contains(&step_bytes)).then_some(Columns {
             misses: self.misses.into(),
             stall_cycles: self.stall_cycles,
             stride_bytes: self.stride.unsigned_abs(),
@@ -131,6 +144,12 @@ mod tests {
         assert_eq!(walked((0..10_000).map(|at| 0x10000 + at * 64)), None, "lines in order");
         assert_eq!(walked(by_columns(100, 4)), None, "too short to be seen as walks");
         assert_eq!(walked((0..10).flat_map(|_| by_columns(1, 100))), None, "the same column");
+    }
+
+    #[test]
+    fn columns_of_rows_at_two_distances_are_walked() {
+        let gap = |address: u64| if address / ROW_BYTES % 128 >= 64 { address + 400 } else { address };
+        assert_eq!(walked(by_columns(5, 100).map(gap)).map(|walked| walked.misses), Some(3 * 100 + 48));
     }
 
     #[test]
