@@ -58,6 +58,7 @@ RESULTS = {
         ("foundation/slowdown.txt", "cargo bench -p nearmiss-cli --bench foundation -- slowdown", [r"×"]),
         ("foundation/bench.txt", "cargo bench -p nearmiss-cli --bench foundation", [r"^geometric mean", r"^cold:"]),
         ("engines/speed.txt", "experiments/engines/speed.py", [r"^(true|sort) "]),
+        ("road/build.txt", "experiments/road/build.sh 13431cac d18f2cac", [r"CPU time", r"^#"]),
         ("boot/speed.txt", "experiments/boot/speed.py", [r"^(booted|restored) +median", r"^restored takes"]),
         ("carry/carry.txt", "experiments/carry/run.py", [r"--carry"]),
         ("migration/records.txt", "experiments/migration/run.py", [r"times the smallest"]),
