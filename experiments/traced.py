@@ -1,6 +1,6 @@
 """Shared by the experiments that trace: the input, the machine, one trace, one record of any verb, one verdict."""
 
-import json, os, random, re, subprocess, sys
+import json, os, random, re, resource, subprocess, sys
 
 NEARMISS = os.path.realpath("target/release/nearmiss")
 SUBJECTS = os.path.realpath("target/subjects")
@@ -11,6 +11,14 @@ def cpu():
     """The CPU that this runs on, as the first line of a figure's output names it."""
     model = re.search("model name\\s*: (.*)", open("/proc/cpuinfo").read())
     return f"on {model[1] if model else 'an unnamed CPU'}, {os.cpu_count()} CPUs"
+
+
+def cpu_s(command):
+    """CPU seconds that a run of a command takes, with its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def numbers():

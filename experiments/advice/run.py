@@ -8,7 +8,6 @@ of both in interleaved pairs (measured: median of the pairs' savings, and quarti
 """
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
-from traced import NEARMISS, cpu  # noqa: E402
+from traced import NEARMISS, cpu, cpu_s  # noqa: E402
 
 PAIRS = 15
 # Shape, rounds: whether its memory comes back.
@@ -34,13 +33,6 @@ def advice(command):
     if "The kernel cleared" not in text:
         return None
     return text.split("That takes ")[1].split(" of the cycles")[0]
-
-
-def cpu_s(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,12 +18,12 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from traced import NEARMISS, cpu  # noqa: E402
+from traced import NEARMISS, cpu, cpu_s  # noqa: E402
 
 RUNS = 5
 WINDOW = "60Minsn"
 # Words of the paragraph of each kind.
-KINDS = {"A": "the load before returned", "B": "whose inner loop steps by"}
+KINDS = {"A": "the load before returned", "B": "the inner loop steps by"}
 COMPILERS = {".c": ["cc", "-O2", "-g"], ".cc": ["c++", "-O2", "-g"], ".cpp": ["c++", "-O2", "-g"], ".rs": ["rustc", "-O", "-g"]}
 
 
@@ -49,13 +48,6 @@ def advice(program, function):
     return found
 
 
-def cpu_s(program):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([program], stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def main():
     print(f"experiments/advice/walks.py, {time.strftime('%F')}, {cpu()}, load {os.getloadavg()[0]:.1f}")
     rows = [line.split("\t") for line in (HERE / "walks/list.tsv").read_text().splitlines()]
@@ -70,7 +62,7 @@ def main():
             text = found.get(kind, "")
             share, named = text.split(" ")[0], "names it" if function in text else text[:80]
             wrong += not good
-            seconds = min(cpu_s(program) for _ in range(RUNS))
+            seconds = min(cpu_s([program]) for _ in range(RUNS))
             print(f"{name:24} {kind:7} advice {','.join(found) or 'none':5} {share:5} {named:10} {seconds:6.3f} s  "
                   f"{'right' if good else 'WRONG'}", flush=True)
     print(f"{wrong} of {len(rows)} wrong")

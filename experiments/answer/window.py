@@ -4,7 +4,7 @@
 Run after `make build` and scripts/setup-engines.sh: experiments/answer/window.py [ROUNDS]    (5; some four minutes)
 
 The program prints how long a fixed amount of work took by its own clock: in a guest of `nearmiss lab` (no tap), and under
-`nearmiss trace --from time:1h`, whose window never opens. Interleaved; wanted: 1.2 at most. All figures are measured.
+`nearmiss trace --from time:1h`, with a window that never opens. Interleaved; wanted: 1.2 at most. All figures are measured.
 """
 import os
 import pathlib

@@ -184,7 +184,7 @@ pub struct Prediction {
     #[serde(skip)]
     pub of_whole_run: Option<SavingRange>,
     /// Modelled cycles without the remedy, where it saves cycles; 0 in older records.
-    #[serde(default, skip_serializing_if = "is_unknown")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub modelled_cycles: u64,
     /// Cycles that the gain is a share of, where the command was measured; else it is a share of the modelled ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,10 +284,6 @@ impl From<Base> for String {
     fn from(base: Base) -> Self {
         base.to_string()
     }
-}
-
-fn is_unknown(cycles: &u64) -> bool {
-    *cycles == 0
 }
 
 /// Gain of one function.

@@ -149,7 +149,7 @@ pub struct Cause {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// That line; 0 where it is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub line: u32,
     /// The function that calls it most on the new side; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -170,10 +170,6 @@ impl Cause {
     pub fn difference(&self) -> i64 {
         self.new as i64 - self.old as i64
     }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ pub struct Cache {
     #[serde(default)]
     pub index: Index,
     /// Upper bits of the set's number that the hash of a hashed index makes, the lower ones being plain; 0: all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub hashed_bits: u32,
 }
 
@@ -217,10 +217,6 @@ impl Cache {
         };
         format!("L{}{kind}", self.level)
     }
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -340,12 +336,12 @@ pub struct Tlb {
     /// Small pages that the first level holds.
     pub entries: u32,
     /// Ways of the first level; 0: any page anywhere.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub ways: u32,
     /// Cycles that a reference waits if only the second level holds its page.
     pub miss_cycles: u32,
     /// Large pages (2 MiB) that the first level holds beside the small ones; 0: the two share `entries`.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub large_entries: u32,
     /// All memory of user mode lies in large pages, regardless of the recorded ones: the effect of requesting them.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -362,7 +358,7 @@ pub struct SecondTlb {
     /// Pages that it holds, small and large ones.
     pub entries: u32,
     /// Ways; 0: not known, taken for 16.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub ways: u32,
     /// Cycles of a walk to a small page.
     pub walk_cycles: u32,
@@ -394,7 +390,7 @@ pub struct Core {
     pub crowded_store_cycles: u32,
     /// Cycles from one such store to the next where a load of its line comes before each, so that lines are written back,
     /// brought and brought again; 0: assumed twice those of stores alone.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub crowded_addition_cycles: u32,
     /// Cycles of a store to a line that another CPU stored to since this one did, both again and again: if the latest
     /// such store was to the same line, and if it was to another; 0: none of its own.

@@ -342,8 +342,8 @@ pub struct InstructionRow {
     pub line: u32,
     /// Tally of the instruction.
     pub tally: Tally,
-    /// Cycles that it waited for data whose address an earlier access of the same walk had loaded, as along a list.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Cycles that it waited for data at an address that an earlier access of the same walk had loaded, as along a list.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub chained_cycles: u64,
     /// Its walks down columns, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -369,10 +369,6 @@ impl std::ops::AddAssign for Columns {
         let (misses, stall_cycles) = (self.misses + more.misses, self.stall_cycles + more.stall_cycles);
         *self = Columns { misses, stall_cycles, ..more };
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.

@@ -24,3 +24,8 @@ macro_rules! is_record {
     };
 }
 pub(crate) use is_record;
+
+/// Whether a field has the value of records that lack it.
+pub(crate) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}

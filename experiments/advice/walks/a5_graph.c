@@ -1,4 +1,4 @@
-/* Ranking on a graph whose adjacency is kept as linked edge cells. */
+/* Ranking on a graph with linked cells for its edges. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Ranking on a graph whose adjacency is kept in compressed rows. */
+/* Ranking on a graph with compressed rows for its edges. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Stock levels in a std::map, asked for in random order.
+// Stock levels in a std::map, looked up in random order.
 #include <cstdint>
 #include <cstdio>
 #include <map>

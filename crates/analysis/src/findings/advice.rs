@@ -62,7 +62,7 @@ impl Waiting<'_> {
     fn chained(&self) -> Option<String> {
         let (places, waited) = self.places(|row| row.chained_cycles)?;
         Some(format!(
-            "{} of the cycles wait for loads in {places}, each at an address that the load before returned, as along a \
+            "{} of the modelled cycles wait for loads in {places}, each at an address that the load before returned, as along a \
              list, a tree or a chain of a hash table: no two of these misses overlap. Keep the elements in an array in the \
              order of the walk, follow several chains side by side, keep more of the key in the link, or prefetch the next \
              element",
@@ -76,9 +76,9 @@ impl Waiting<'_> {
         let (places, waited) = self.places(waits)?;
         let Columns { stride_bytes, step_bytes, .. } = self.rows.iter().max_by_key(|row| waits(row))?.columns?;
         Some(format!(
-            "{} of the cycles wait for data in {places}, whose inner loop steps by {} and whose outer loop steps by {}: \
-             each line is fetched again for its next part. Swap the two loops, or work in tiles of a few lines in both \
-             directions",
+            "{} of the modelled cycles wait for data in {places}: the inner loop steps by {} and the outer loop by {}, so \
+             that each line is fetched again for its next part. Swap the two loops, or work in tiles of a few lines in \
+             both directions",
             percent(waited),
             Bytes(stride_bytes),
             Bytes(step_bytes)
@@ -103,7 +103,7 @@ impl Waiting<'_> {
     }
 }
 
-/// `` `function` (file:line) ``.
+/// Returns the function and its line, as in `` `walk` (list.c:12) ``.
 fn place(row: &InstructionRow) -> String {
     let file = row.file.rsplit('/').next().unwrap_or_default();
     if row.line == 0 { format!("`{}`", row.function) } else { format!("`{}` ({file}:{})", row.function, row.line) }
@@ -169,7 +169,8 @@ mod tests {
     fn loads_that_wait_for_one_another_are_named_where_they_cost_a_tenth() {
         let rows = [waiting("walk", 400, None), waiting("find", 150, None), waiting("sum", 0, None)];
         let text = Waiting { rows: &rows, cycles: 1000 }.chained().unwrap();
-        let start = "55% of the cycles wait for loads in `walk` (walks.c:12), `find` (walks.c:12), each at an address";
+        let start =
+            "55% of the modelled cycles wait for loads in `walk` (walks.c:12), `find` (walks.c:12), each at an address";
         assert!(text.starts_with(start), "{text}");
         assert_eq!(Waiting { rows: &rows, cycles: 6000 }.chained(), None);
     }
@@ -179,7 +180,7 @@ mod tests {
         let walked = Columns { misses: 9, stall_cycles: 300, stride_bytes: 4096, step_bytes: 8 };
         let rows = [waiting("add", 0, Some(walked))];
         let text = Waiting { rows: &rows, cycles: 1000 }.columns().unwrap();
-        let steps = "`add` (walks.c:12), whose inner loop steps by 4 KiB and whose outer loop steps by 8 B";
+        let steps = "`add` (walks.c:12): the inner loop steps by 4 KiB and the outer loop by 8 B";
         assert!(text.contains(steps), "{text}");
         assert_eq!(Waiting { rows: &rows, cycles: 4000 }.columns(), None);
     }

@@ -226,7 +226,7 @@ fn objects_that_nobody_outside_may_move_are_found_with_the_reason() {
         assert!(text(inside, "why").contains(why) && text(inside, "change").contains(change), "{inside}");
         assert!(finding["apply"].is_null() && finding["verify"].is_null());
         let advice = findings["advice"].to_string();
-        assert_eq!(advice.contains("whose inner loop steps by 4 KiB"), name == "matrix-rows", "{advice}");
+        assert_eq!(advice.contains("the inner loop steps by 4 KiB"), name == "matrix-rows", "{advice}");
     }
 }
 

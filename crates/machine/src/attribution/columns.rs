@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Walks under way, by instruction and CPU.
 const TRACKS: usize = 1 << 9;
 /// Walks of an instruction that are remembered: rows that do not all lie at one distance part a column into several.
-const REMEMBERED: usize = 8;
+const REMEMBERED: usize = 16;
 /// Misses of a walk, at least.
 const LEAST_MISSES: u32 = 8;
 /// Steps of a walk between two misses, at most: the lines between may still be in a cache.
@@ -150,6 +150,14 @@ mod tests {
     fn columns_of_rows_at_two_distances_are_walked() {
         let gap = |address: u64| if address / ROW_BYTES % 128 >= 64 { address + 400 } else { address };
         assert_eq!(walked(by_columns(5, 100).map(gap)).map(|walked| walked.misses), Some(3 * 100 + 48));
+    }
+
+    #[test]
+    fn columns_of_rows_that_a_growing_table_parted_are_walked() {
+        // Rows lie one after another but where a table of 8, 16, 32, … pointers was allocated between two of them.
+        let gap = |address: u64| address + 400 * u64::from(((address - 0x10000) / ROW_BYTES).max(4).ilog2());
+        let whole = walked(by_columns(5, 2600).map(gap)).map(|walked| walked.misses);
+        assert_eq!(whole, Some(3 * 2600 + 2048));
     }
 
     #[test]

@@ -336,12 +336,12 @@ pub struct Manifest {
     /// Records kept and written.
     pub records: u64,
     /// Records that were modelled and that the trace does not keep, for its size or for a full disk.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub records_left_out: u64,
     /// Bytes of guest memory by node.
     pub node_bytes: Vec<u64>,
     /// Wall time from the command's start to the window's in nanoseconds, *measured*.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub ahead_ns: u64,
     /// Wall time of the window in nanoseconds, *measured*.
     pub window_ns: u64,
@@ -358,10 +358,6 @@ pub struct Manifest {
     pub covered: Option<Coverage>,
     /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Work of the guest between its boot and the command, so that files are in memory as on a host in use.

@@ -49,9 +49,9 @@ fn the_last_page_again_costs_nothing() {
 fn pages_that_are_to_be_large_are_identified_by_space_and_virtual_number() {
     let mut t = Translation::new(&Tlb { user_pages_large: true, ..figures() }, &PagePolicy::Recorded);
     let kernel = 0xffff_8880_0000_0000;
-    for (virtual_address, space) in [(0, 2), (0x1f_f000, 2), (0x20_0000, 2), (0, 3), (kernel, 2)] {
+    for (virtual_address, space) in [(0u64, 2), (0x1f_f000, 2), (0x20_0000, 2), (0, 3), (kernel, 2)] {
         // Physical pages that look like nothing.
-        let physical = (virtual_address >> 12) * 0x3000 % (1 << 30) + space * 0x1000;
+        let physical = (virtual_address >> 12).wrapping_mul(0x3000) % (1 << 30) + space * 0x1000;
         t.takes(virtual_address, physical, space);
     }
     assert_eq!(t.counted, Tally { first_misses: 4, walks: 1, large_walks: 3 });
