@@ -26,7 +26,7 @@ pub struct JitFunction {
 }
 
 /// The functions of one process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JitNames {
     /// End and function by start; none overlap.
     functions: BTreeMap<u64, (u64, JitFunction)>,
@@ -44,14 +44,25 @@ impl JitNames {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
         file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        JitNames::parse(file).ok()
+    }
+
+    /// Reads the text of such a file; lines that are none are skipped.
+    pub fn parse(text: impl Read) -> std::io::Result<Self> {
         let mut names = JitNames::default();
-        let mut lines = BufReader::new(file.take(MOST_BYTES));
+        let mut lines = BufReader::new(text.take(MOST_BYTES));
         let mut line = Vec::new();
-        while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).ok()? > 0 {
+        while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
             names.add(&String::from_utf8_lossy(&line));
             line.clear();
         }
-        Some(names)
+        Ok(names)
+    }
+
+    /// Returns the process whose functions a file of this name has.
+    pub fn process(name: &str) -> Option<u32> {
+        let number = name.strip_prefix("perf-")?.strip_suffix(".map")?;
+        number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok())?
     }
 
     /// Adds a line. Code that lay there before is gone.
@@ -122,6 +133,12 @@ mod tests {
         let at = |address| names.at(address).map(|function| function.name.as_str());
         assert_eq!([at(0x1000), at(0x10f0), at(0x110f), at(0x1110)], [None, Some("c"), Some("c"), None]);
         assert_eq!([at(0x2000), at(0x3000), at(0x300f), at(0x3010)], [None, Some("e"), Some("e"), None]);
+    }
+
+    #[test]
+    fn a_file_names_its_process() {
+        let of = ["perf-7.map", "perf-.map", "perf-+7.map", "perf-7.map~", "7.map"].map(JitNames::process);
+        assert_eq!(of, [Some(7), None, None, None, None]);
     }
 
     #[test]

@@ -145,6 +145,8 @@ void waits_report(void);
 
 /* keep.c */
 void keep_send(int directory);
+/* Sends only the files in which runtimes of languages name the code that they made, /tmp/perf-PID.map. */
+void keep_send_code_names(int directory);
 
 void write_all(int descriptor, const void *data, size_t length);
 bool write_file(const char *path, const char *text);

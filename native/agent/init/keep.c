@@ -2,7 +2,7 @@
  *
  * Sends the command's writes, the overlay's upper directory, as a tar archive. A file deleted from the host's root is a
  * character device 0:0 there; its name is sent apart. A directory of the host that was renamed is only a reference
- * there, so it is read from the merged view.
+ * there, so it is read from the merged view. Files with names of code are sent without a request.
  */
 #define _GNU_SOURCE
 #include "agent.h"
@@ -20,6 +20,8 @@
 
 #define RECORD 512
 #define BLOCK 65536
+/* Bytes of such files, headers left aside; the host takes a little more. */
+#define MOST_NAMES (48u << 20)
 
 struct header {
     char name[100], mode[8], uid[8], gid[8], size[12], modified[12], checksum[8], type, link[100];
@@ -183,10 +185,45 @@ static void send_directory(int directory, const char *name)
     closedir(list);
 }
 
-void keep_send(int directory)
+static void finish(void)
 {
-    send_directory(dup(directory), "");
     put(NULL, 2 * RECORD);
     flush();
     control_send(FRAME_TAR, "", 0);
+}
+
+void keep_send(int directory)
+{
+    send_directory(dup(directory), "");
+    finish();
+}
+
+static bool is_code_names(const char *entry)
+{
+    int process, length = 0;
+    return sscanf(entry, "perf-%d.map%n", &process, &length) == 1 && length && !entry[length];
+}
+
+void keep_send_code_names(int directory)
+{
+    uint64_t left = MOST_NAMES;
+    bool any = false;
+    int place = openat(directory, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *list = place < 0 ? NULL : fdopendir(place);
+    if (!list)
+        return;
+    for (struct dirent *entry; (entry = readdir(list));) {
+        struct stat status;
+        char path[PATH_MAX];
+        if (!is_code_names(entry->d_name) || fstatat(place, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode) || (uint64_t)status.st_size > left)
+            continue;
+        snprintf(path, sizeof(path), "tmp/%s", entry->d_name);
+        send_regular(place, entry->d_name, path, &status);
+        left -= (uint64_t)status.st_size;
+        any = true;
+    }
+    closedir(list);
+    if (any)
+        finish();
 }

@@ -62,6 +62,8 @@ static void run(const struct config *config)
         while (waitpid(-1, NULL, 0) > 0)
             ;
         keep_send(root_upper());
+    } else {
+        keep_send_code_names(root_upper());
     }
     report_line("exit status=%d terminal=%llu output=%llu error=%llu oom=%ld full=%d", status,
         (unsigned long long)totals.terminal, (unsigned long long)totals.output,

@@ -195,9 +195,10 @@ fn run_in_guest(
     Ok((recorded, modelling))
 }
 
-/// Code made at run time has names where its process runs here as well, or did.
+/// Code made at run time has names where its process runs here as well, or did, or wrote them down in the guest.
 fn names(recorded: &session::Recorded, modelled: &Modelled, resumed: &[u32]) -> Symbols {
-    let made = |pid| resumed.contains(&pid).then(|| JitNames::read(&JitNames::file(pid)))?;
+    let here = |pid| resumed.contains(&pid).then(|| JitNames::read(&JitNames::file(pid)))?;
+    let made = |pid| recorded.exit.code_names.get(&pid).cloned().or_else(|| here(pid));
     nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
         maps: modelled.maps(),

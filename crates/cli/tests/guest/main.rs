@@ -16,6 +16,7 @@ mod interrupt;
 mod lab_guest;
 mod local;
 mod login;
+mod made_code;
 mod nodes;
 mod observe_guest;
 mod pair;

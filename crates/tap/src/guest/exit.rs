@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::channel::printable;
 use super::command_status::CommandStatus;
+use super::keep::CodeNames;
 use super::messages::Totals;
 
 /// Why the guest has ended.
@@ -42,6 +43,8 @@ pub struct GuestExit {
     /// With `keep`: files of the host's that the command deleted (for itself only); a note counts those beyond a
     /// thousand.
     pub deleted: Vec<PathBuf>,
+    /// Names of the code that the command's processes made at run time, where their languages wrote them down.
+    pub code_names: CodeNames,
     /// If its time was over: the command's waits, as far as sockets show, a sentence each.
     pub waits: Vec<String>,
 }

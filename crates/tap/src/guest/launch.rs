@@ -98,7 +98,7 @@ pub(super) fn launch(mut config: GuestConfig) -> Result<Guest, GuestError> {
         terminal: None,
         output: None,
         error: None,
-        unpacker: keep.map(|directory| Unpacker::start(directory, memory.iter().map(|(bytes, _)| bytes).sum())),
+        unpacker: Unpacker::new(keep, memory.iter().map(|(bytes, _)| bytes).sum()),
         waiting_input: None,
         input: None,
         gathering: requested.kernel.then(Gathering::default),

@@ -56,6 +56,7 @@ pub use command_status::CommandStatus;
 pub use config::{GuestConfig, GuestShape, InstructionClock, PluginConfig, WarmUp};
 pub use error::GuestError;
 pub use exit::{ExitReason, GuestExit};
+pub use keep::CodeNames;
 pub use kernel::KernelImage;
 pub use kernel_argument::KernelArgument;
 pub use kernel_description::KernelDescription;

@@ -13,7 +13,7 @@ use super::command_status::CommandStatus;
 use super::exit::{self, ExitReason, GuestExit};
 use super::host_memory::OomKills;
 use super::input::{InputRelay, WaitingInput};
-use super::keep::Unpacker;
+use super::keep::{CodeNames, Unpacker};
 use super::kernel::KernelImage;
 use super::kernel_description::Gathering;
 use super::messages::{GuestEvent, Line, Totals, parse_line};
@@ -35,7 +35,7 @@ pub(super) struct Supervisor {
     pub(super) terminal: Option<Arc<Progress>>,
     pub(super) output: Option<Arc<Progress>>,
     pub(super) error: Option<Arc<Progress>>,
-    pub(super) unpacker: Option<Unpacker>,
+    pub(super) unpacker: Unpacker,
     pub(super) waiting_input: Option<WaitingInput>,
     pub(super) input: Option<InputRelay>,
     pub(super) kernel: KernelImage,
@@ -166,9 +166,7 @@ impl Supervisor {
 
     fn archive(&mut self, part: Vec<u8>) -> Result<(), String> {
         self.protocol.archive().map_err(|what| self.protocol.violation(&what))?;
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.push(part);
-        }
+        self.unpacker.push(part);
         Ok(())
     }
 
@@ -200,9 +198,10 @@ impl Supervisor {
             return GuestExit::of(ExitReason::Refused(why));
         }
         let mut notes = exit::notes(totals, seen.kernel.as_deref());
-        if let Some(error) = self.unpacker.as_mut().and_then(Unpacker::finish) {
-            notes.push(format!("what the command wrote could not be kept whole: {}", printable(&error)));
-        }
+        let code_names = self.unpacker.finish().unwrap_or_else(|error| {
+            notes.push(printable(&error));
+            CodeNames::new()
+        });
         if let Some(first) = &seen.not_kept {
             let count = seen.not_kept_count;
             notes.push(format!(
@@ -219,6 +218,7 @@ impl Supervisor {
             notes,
             out_of_memory: totals.oom_kills > 0,
             deleted: seen.deleted,
+            code_names,
             waits: Vec::new(),
         }
     }

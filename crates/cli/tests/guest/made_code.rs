@@ -1,0 +1,25 @@
+//! Names of code that the command makes at run time, out of the guest.
+
+use crate::guest_slots::for_a_guest;
+use nearmiss_record::model::ModelRecord;
+use std::path::Path;
+use std::process::Command;
+
+const LINES: u64 = 1 << 16;
+
+#[test]
+fn code_made_in_the_guest_has_the_names_that_its_runtime_wrote_there() {
+    let Some(_guest) = for_a_guest() else { return };
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/made_code.py");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+    command.current_dir(place.path()).args(["trace", "--only", "user", "--memory", "1GiB", "--timeout", "5m"]);
+    let output = command.args(["--", "/usr/bin/python3"]).arg(script).output().expect("nearmiss runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let model = std::fs::read(place.path().join("nearmiss-runs/latest/model.json")).expect("a model");
+    let model: ModelRecord = serde_json::from_slice(&model).expect("of its schema");
+    let of_line = model.instructions.iter().filter(|row| row.function == "each_line" && row.line == 3);
+    let loads: u64 = of_line.clone().map(|row| row.tally.loads).sum();
+    assert_eq!(loads, LINES, "{:?}", model.instructions.first());
+    assert!(of_line.clone().all(|row| row.module == "[jit]" && row.file == "/srv/app.js"), "{:?}", model.instructions);
+}
