@@ -28,7 +28,7 @@ run: setup build
 	scripts/run-demo.sh
 
 build-tests: setup-tests subjects
-	$(CARGO) test --release --workspace --no-run
+	$(CARGO) test --profile checks --workspace --no-run
 
 # Ends with the runner's summary, summed over all test binaries.
 test: setup-tests subjects lint-fast
@@ -51,7 +51,7 @@ bench: setup-tests all
 # Everything goes wrong at once before the accelerator, for ten minutes.
 SOAK_SECONDS ?= 600
 soak: setup-tests
-	NEARMISS_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release -p nearmiss-accelerator --test soak -- --nocapture
+	NEARMISS_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --profile checks -p nearmiss-accelerator --test soak -- --nocapture
 
 # What takes seconds. Edges between crates, file lengths and licences are tests (crates/cli/tests/offline).
 lint-fast:

@@ -12,7 +12,7 @@ trap 'rm -f "$status"' EXIT INT TERM
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) + 1))}"
 
 # sh has no pipefail: the exit status goes round the pipe by a file.
-{ ${CARGO:-cargo} test --release --workspace --no-fail-fast "$@" 2>&1; echo $? >"$status"; } | tee "$log"
+{ ${CARGO:-cargo} test --profile checks --workspace --no-fail-fast "$@" 2>&1; echo $? >"$status"; } | tee "$log"
 code=$(cat "$status")
 
 awk -v code="$code" '

@@ -3,4 +3,4 @@
 # nothing half-written, the same figures, no loop device, mount or process left. Run as root from the repository's root:
 # without root no cell makes a file system.
 set -eu
-NEARMISS_LAB_KILLS=${KILLS:-200} cargo test --release -q -p nearmiss-cli --test commands lab_kill -- --nocapture
+NEARMISS_LAB_KILLS=${KILLS:-200} cargo test --profile checks -q -p nearmiss-cli --test commands lab_kill -- --nocapture

@@ -96,7 +96,7 @@ fn evidence(finding: &Value) -> String {
 fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
-    let found = findings(place.path(), &["--copy", "2M", "--read", "256K", "--table", "256K", "--rounds", "12"]);
+    let found = findings(place.path(), &["--copy", "2M", "--read", "256K", "--table", "256K", "--rounds", "8"]);
     let finding = bypass_finding(&found);
     assert!(finding["prediction"]["gain"].as_f64().unwrap() > 0.01, "{finding}");
     let apply: Vec<&str> = finding["apply"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

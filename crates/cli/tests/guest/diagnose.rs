@@ -167,7 +167,7 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
 fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     let Some(_guest) = for_a_guest() else { return };
     let program = subject("equal-stacks");
-    let (stacks, _) = DiagnosedRuns::new().diagnose(&[&program, "--threads", "64", "--rounds", "2500"]);
+    let (stacks, _) = DiagnosedRuns::new().diagnose(&[&program, "--threads", "64", "--rounds", "1500"]);
     let finding = only(&stacks);
     assert!(text(finding, "symptom").contains("64 thread stacks"), "{}", finding["symptom"]);
     assert!(line(finding, "apply").contains(" --stacks -- "), "{}", finding["apply"]);
@@ -178,7 +178,7 @@ fn colliding_stacks_and_blocks_are_remedied_from_outside() {
     // Readers of crowded stacks also wait for stores to the same offsets: that is no second fault.
     let place = DiagnosedRuns::new();
     let begin = ["diagnose", "--within", "0", "--json", "-m", "xeon-icelake-sp", "--memory", "1GiB", "--"];
-    let both = place.json(&[&begin[..], &[&program, "--threads", "64", "--rounds", "2500"]].concat());
+    let both = place.json(&[&begin[..], &[&program, "--threads", "64", "--rounds", "1500"]].concat());
     assert!(text(only(&both), "symptom").contains("thread stacks that crowd"), "{both}");
 
     let program = subject("lock-step");

@@ -20,6 +20,6 @@ fn wrong(script: &str, arguments: &[&str]) -> Option<String> {
 fn hostile_treatment_does_no_harm() {
     let Some(_guest) = for_a_guest() else { return };
     // One after the other: what a run of the second has open, the first would take for left.
-    assert_eq!(wrong("kills.py", &["--kills", "6"]), None);
-    assert_eq!(wrong("mutants.py", &["--mutants", "48"]), None);
+    assert_eq!(wrong("kills.py", &["--kills", "4"]), None);
+    assert_eq!(wrong("mutants.py", &["--mutants", "32"]), None);
 }

@@ -97,7 +97,7 @@ fn comparisons_end() {
 fn replays_end_and_leave_the_run_as_it_was() {
     let Some(_guest) = for_a_guest() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let words = (0..60_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect::<String>();
+    let words = (0..30_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect::<String>();
     std::fs::write(directory.path().join("words"), words).unwrap();
     let trace = start(
         directory.path(),

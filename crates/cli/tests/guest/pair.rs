@@ -50,7 +50,7 @@ fn rehearsed(place: &Path, shape: &[&str]) -> Value {
     };
     let trace =
         ["trace", "-q", "--no-curve", "--only", "user", "-m", "xeon-ht-2x2", "--memory", "1GiB", "--cpus", "4", "--"];
-    done(&[&trace[..], &[&program, "--reads", "100000"], shape].concat());
+    done(&[&trace[..], &[&program, "--reads", "60000"], shape].concat());
     let rehearsals: Value = serde_json::from_slice(&done(&["rehearse", "pair", "--json"])).unwrap();
     rehearsals["tables"][0].clone()
 }

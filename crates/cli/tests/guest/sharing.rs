@@ -14,7 +14,7 @@ fn diagnosed(shape: &[&str]) -> Value {
     let begin = in_user_mode("zen3-milan", "2");
     // A loop that ends before the host gives the other CPU its slice runs alone, so both take many slices; a lock takes
     // more instructions a turn.
-    let end = ["--times", if shape[0] == "--lock" { "200000" } else { "800000" }];
+    let end = ["--times", if shape[0] == "--lock" { "100000" } else { "400000" }];
     let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = nearmiss.current_dir(place.path()).args(begin).arg(&program).args(shape).args(end).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -190,7 +190,7 @@ fn python_runs_on_this_machine_with_its_own_status() {
         return;
     }
     let place = TracedRuns::new();
-    let (out, _, model) = place.trace(&["--cpus", "2", "--", PYTHON, "-c", "print(sum(range(100000)))"]);
+    let (out, _, model) = place.trace(&["--cpus", "2", "--", PYTHON, "-I", "-S", "-c", "print(sum(range(100000)))"]);
     assert_eq!(out, "4999950000\n");
     sums_agree(&model);
     assert!(model.tasks.iter().any(|t| t.of_command && t.comm.starts_with("python")));
@@ -210,10 +210,10 @@ fn a_server_and_its_clients_share_a_machine_with_siblings() {
     let place = TracedRuns::new();
     let load = "redis-server --port 7391 --save '' --daemonize yes >log; \
         until redis-cli -p 7391 ping >>log 2>&1; do sleep 0.2; done; \
-        i=0; while [ $i -lt 20 ]; do echo set key$i value$i; echo get key$i; i=$((i+1)); done | redis-cli -p 7391; \
+        i=0; while [ $i -lt 8 ]; do echo set key$i value$i; echo get key$i; i=$((i+1)); done | redis-cli -p 7391; \
         redis-cli -p 7391 shutdown nosave";
     let (out, _, model) = place.trace(&["-m", "xeon-ht-2x2", "--no-trace", "--", "sh", "-c", load]);
-    assert_eq!(out.lines().filter(|l| l.starts_with("value")).count(), 20, "{out}");
+    assert_eq!(out.lines().filter(|l| l.starts_with("value")).count(), 8, "{out}");
     sums_agree(&model);
     assert_eq!((model.machine.topology.packages, model.machine.topology.threads_per_core), (2, 2));
     for name in ["redis-server", "redis-cli"] {
@@ -230,7 +230,7 @@ fn false_sharing_is_seen_on_its_line_in_both_orders_and_a_healthy_program_has_no
     let shared = |model: &ModelRecord| -> u64 {
         model.shared_lines.iter().filter(|l| l.object.contains("counters")).map(|l| l.false_sharing).sum()
     };
-    let args = ["-m", "pentium-pro-4way-512k", "--cpus", "2", "--", &program, "--times", "2000000"];
+    let args = ["-m", "pentium-pro-4way-512k", "--cpus", "2", "--", &program, "--times", "1000000"];
     let (_, _, recorded) = place.trace(&args);
     assert!(shared(&recorded) > 0, "no false sharing in the recorded order: {:?}", recorded.shared_lines.first());
     let run = place.run();
@@ -239,7 +239,7 @@ fn false_sharing_is_seen_on_its_line_in_both_orders_and_a_healthy_program_has_no
     let modelled: ModelRecord = serde_json::from_value(modelled["model"].clone()).expect("a model record");
     // Side by side, nearly every addition takes the line from the other CPU.
     assert!(shared(&modelled) > 100 * shared(&recorded), "{} then {}", shared(&recorded), shared(&modelled));
-    assert!(shared(&modelled) > 1_000_000, "{}", shared(&modelled));
+    assert!(shared(&modelled) > 500_000, "{}", shared(&modelled));
 
     let mut padded = args.to_vec();
     padded.push("--padded");

@@ -147,12 +147,12 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
 fn a_hundred_parts_do_no_harm() {
     under_each_engine(|qemu| {
         let plan = Parts {
-            first: 20 * MS,
-            longest: 20 * MS,
+            first: 15 * MS,
+            longest: 15 * MS,
             records: u64::MAX,
-            pause: 20 * MS,
+            pause: 15 * MS,
             growth: 1.0,
-            whole: 10_000 * MS,
+            whole: 6_000 * MS,
             all_records: u64::MAX,
         };
         let Some((_, recorded)) = record(qemu, 2, plan) else { return };
