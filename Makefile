@@ -32,7 +32,7 @@ build-tests: setup-tests subjects
 
 # Ends with the runner's summary, summed over all test binaries.
 test: setup-tests subjects lint-fast
-	CARGO='$(CARGO)' scripts/test.sh
+	CARGO='$(CARGO)' scripts/test.py
 
 # Twenty recordings for each emulator and 1, 2 and 4 CPUs: none may fail. Some fifteen minutes.
 test-engines: setup-tests build

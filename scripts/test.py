@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Runs every test of the workspace and ends with one line in the runner's form, summed over its test binaries.
+
+Usage: scripts/test.py [arguments of cargo test] [-- arguments of the test binaries]
+The test binaries that boot guests run beside each other, since one alone leaves CPUs idle; all others run one by one,
+as under `cargo test`. All output is in target/test.log as well.
+"""
+
+import json, os, re, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CARGO = os.environ.get("CARGO", "cargo")
+PROFILE = ["--profile", "checks", "--workspace"]
+# The name of a test binary whose tests boot guests and take their turns among themselves.
+OF_GUESTS = "guest"
+# A guest's start waits more than it computes: one test more than CPUs keeps them busy.
+THREADS = (os.cpu_count() or 1) + 1
+
+
+class Log:
+    """Prints, and keeps what it printed."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+        self.passed = self.failed = self.ignored = 0
+
+    def line(self, line):
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        self.file.write(line)
+        counts = re.match(rb"test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", line)
+        if counts:
+            self.passed, self.failed, self.ignored = (
+                before + int(more) for before, more in zip((self.passed, self.failed, self.ignored), counts.groups()))
+
+    def follow(self, output):
+        for line in output:
+            self.line(line)
+
+
+def built(arguments):
+    """Test binaries in cargo's order: target, path and package directory. Ends with cargo's status where it fails."""
+    command = [CARGO, "test", *PROFILE, "--no-run", "--message-format", "json-render-diagnostics", *arguments]
+    cargo = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
+    messages = [json.loads(line) for line in cargo.stdout]
+    if cargo.wait():
+        sys.exit(cargo.returncode)
+    artifacts = [message for message in messages if message.get("executable") and message["profile"]["test"]]
+    return sorted((os.path.dirname(one["manifest_path"]), one["target"]["kind"] != ["lib"], one["target"]["name"], one["executable"])
+                  for one in artifacts)
+
+
+def start(binary, options, threads, output):
+    directory, _, _, path = binary
+    environment = os.environ | {"RUST_TEST_THREADS": os.environ.get("RUST_TEST_THREADS", str(threads))}
+    return subprocess.Popen([path, *options], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
+def run(binary, options, log, threads=THREADS, beside=()):
+    """Runs a binary, and others beside it whose output follows; returns whether one of them failed."""
+    running = [(other, open(f"{log.file.name}.{number}", "w+b")) for number, other in enumerate(beside)]
+    running = [(other, file, start(other, options, threads, file)) for other, file in running]
+    main = start(binary, options, threads, subprocess.PIPE)
+    log.line(title(binary))
+    log.follow(main.stdout)
+    failed = main.wait() != 0
+    for other, file, process in running:
+        failed |= process.wait() != 0
+        log.line(title(other))
+        file.seek(0)
+        log.follow(file)
+        os.unlink(file.name)
+    return failed
+
+
+def title(binary):
+    return f"     Running {os.path.relpath(binary[0], ROOT)}: {os.path.basename(binary[3])}\n".encode()
+
+
+def documented(arguments, options, log):
+    """Runs the examples in documents; returns whether one failed."""
+    command = [CARGO, "test", *PROFILE, "--no-fail-fast", "--doc", *arguments, "--", *options]
+    cargo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
+    log.follow(cargo.stdout)
+    return cargo.wait() != 0
+
+
+def main():
+    arguments, options = split(sys.argv[1:])
+    os.makedirs(f"{ROOT}/target", exist_ok=True)
+    log = Log(f"{ROOT}/target/test.log")
+    binaries = built(arguments)
+    of_guests = [binary for binary in binaries if binary[2] == OF_GUESTS]
+    failed = False
+    for binary in binaries:
+        if binary not in of_guests:
+            failed |= run(binary, options, log)
+        elif binary == of_guests[0]:
+            failed |= run(binary, options, log, max(2, THREADS // len(of_guests)), of_guests[1:])
+    if not {"--test", "--lib", "--bin", "--bins", "--tests"} & set(arguments):
+        failed |= documented(arguments, options, log)
+    verdict = "FAILED" if failed or log.failed else "ok"
+    log.line(f"test result: {verdict}. {log.passed} passed; {log.failed} failed; {log.ignored} ignored\n".encode())
+    sys.exit(1 if failed else 0)
+
+
+def split(words):
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
+try:
+    main()
+except KeyboardInterrupt:
+    sys.exit(130)
