@@ -13,10 +13,10 @@ fn code_made_in_the_guest_has_the_names_that_its_runtime_wrote_there() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/made_code.py");
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
-    command.current_dir(place.path()).args(["trace", "--only", "user", "--memory", "1GiB", "--timeout", "5m"]);
+    command.current_dir(place.path()).args("trace --only user --memory 1GiB --timeout 5m --json model.json".split(' '));
     let output = command.args(["--", "/usr/bin/python3"]).arg(script).output().expect("nearmiss runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let model = std::fs::read(place.path().join("nearmiss-runs/latest/model.json")).expect("a model");
+    let model = std::fs::read(place.path().join("model.json")).expect("a model");
     let model: ModelRecord = serde_json::from_slice(&model).expect("of its schema");
     let of_line = model.instructions.iter().filter(|row| row.function == "each_line" && row.line == 3);
     let loads: u64 = of_line.clone().map(|row| row.tally.loads).sum();

@@ -72,7 +72,8 @@ impl Unpacker {
     pub(super) fn finish(&mut self) -> Result<CodeNames, String> {
         self.parts = None;
         let Some(thread) = self.thread.take() else { return Ok(CodeNames::new()) };
-        let what = if self.directory.is_some() { "what the command wrote" } else { "the names of code made at run time" };
+        let what =
+            if self.directory.is_some() { "what the command wrote" } else { "the names of code made at run time" };
         let why = match thread.join() {
             Ok(Ok(names)) => return Ok(names),
             Ok(Err(error)) => match std::error::Error::source(&error) {
@@ -110,7 +111,8 @@ fn names_in_archive(archive: &mut tar::Archive<impl Read>) -> std::io::Result<Co
 
 /// Reads the names among files that were kept. A link leads out of them.
 fn names_in_directory(place: &Path) -> CodeNames {
-    let Some(entries) = place.symlink_metadata().ok().filter(|of| of.is_dir()).and_then(|_| place.read_dir().ok()) else {
+    let Some(entries) = place.symlink_metadata().ok().filter(|of| of.is_dir()).and_then(|_| place.read_dir().ok())
+    else {
         return CodeNames::new();
     };
     let named = |entry: std::fs::DirEntry| Some((JitNames::process(entry.file_name().to_str()?)?, entry.path()));
