@@ -221,6 +221,7 @@ fn the_scheduler_in_the_kernel_runs_the_pairs_that_the_rehearsal_found() {
     let shares: Vec<f64> = records.map(|record: Value| same_group(&record)).collect();
     eprintln!("same group, table and blind in turn: {shares:.2?}");
     assert!(shares.len() == 4 && printed.ends_with("disabled\n"), "{printed}");
-    assert!(shares[0] >= 0.8 && shares[2] >= 0.8, "{shares:?}");
-    assert!(shares[1] <= 0.65 && shares[3] <= 0.65, "{shares:?}");
+    // By chance three in seven are of one group. Until the scheduler knows the tasks, on a busy machine, it is by chance.
+    assert!(shares[0] >= 0.7 && shares[2] >= 0.7, "{shares:?}");
+    assert!(shares[1] <= 0.6 && shares[3] <= 0.6, "{shares:?}");
 }

@@ -103,5 +103,5 @@ fn the_scheduler_puts_groups_together_and_leaves_nothing() {
     }
     let [first, blind, second, again_blind] = [0, 1, 2, 3].map(|at| same_group(&records[at]));
     eprintln!("same group: {first:.2} and {second:.2} by the table, {blind:.2} and {again_blind:.2} blind");
-    assert!(first >= 0.8 && second >= 0.8 && blind <= 0.65 && again_blind <= 0.65, "{printed}");
+    assert!(first >= 0.7 && second >= 0.7 && blind <= 0.6 && again_blind <= 0.6, "{printed}");
 }
