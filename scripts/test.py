@@ -56,11 +56,11 @@ def start(binary, options, threads, output):
     return subprocess.Popen([path, *options], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def run(binary, options, log, threads=THREADS, beside=()):
+def run(binary, options, log, beside=()):
     """Runs a binary, and others beside it whose output follows; returns whether one of them failed."""
     running = [(other, open(f"{log.file.name}.{number}", "w+b")) for number, other in enumerate(beside)]
-    running = [(other, file, start(other, options, threads, file)) for other, file in running]
-    main = start(binary, options, threads, subprocess.PIPE)
+    running = [(other, file, start(other, options, 1, file)) for other, file in running]
+    main = start(binary, options, max(1, THREADS - len(beside)), subprocess.PIPE)
     log.line(title(binary))
     log.follow(main.stdout)
     failed = main.wait() != 0
@@ -96,7 +96,7 @@ def main():
         if binary not in of_guests:
             failed |= run(binary, options, log)
         elif binary == of_guests[0]:
-            failed |= run(binary, options, log, max(2, THREADS // len(of_guests)), of_guests[1:])
+            failed |= run(binary, options, log, of_guests[1:])
     if not {"--test", "--lib", "--bin", "--bins", "--tests"} & set(arguments):
         failed |= documented(arguments, options, log)
     verdict = "FAILED" if failed or log.failed else "ok"
