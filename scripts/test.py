@@ -7,12 +7,13 @@ as under `cargo test`. All output is in target/test.log as well.
 """
 
 import json, os, re, subprocess, sys
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CARGO = os.environ.get("CARGO", "cargo")
 PROFILE = ["--profile", "checks", "--workspace"]
-# The name of a test binary whose tests boot guests and take their turns among themselves.
-OF_GUESTS = "guest"
+# Test binaries whose tests boot guests.
+OF_GUESTS = ("guest", "walls")
 # A guest's start waits more than it computes: one test more than CPUs keeps them busy.
 THREADS = (os.cpu_count() or 1) + 1
 
@@ -56,20 +57,27 @@ def start(binary, options, threads, output):
     return subprocess.Popen([path, *options], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def run(binary, options, log, beside=()):
-    """Runs a binary, and others beside it whose output follows; returns whether one of them failed."""
-    running = [(other, open(f"{log.file.name}.{number}", "w+b")) for number, other in enumerate(beside)]
-    running = [(other, file, start(other, options, 1, file)) for other, file in running]
-    main = start(binary, options, max(1, THREADS - len(beside)), subprocess.PIPE)
+def run(binary, options, log, threads=THREADS):
+    """Runs a binary; returns whether it failed."""
     log.line(title(binary))
-    log.follow(main.stdout)
-    failed = main.wait() != 0
-    for other, file, process in running:
-        failed |= process.wait() != 0
-        log.line(title(other))
-        file.seek(0)
-        log.follow(file)
-        os.unlink(file.name)
+    running = start(binary, options, threads, subprocess.PIPE)
+    log.follow(running.stdout)
+    return running.wait() != 0
+
+
+def run_beside(binaries, options, log):
+    """Runs the first of these, and the others one by one beside it, whose output follows; returns whether one failed."""
+    first, *others = binaries
+    files = [(other, open(f"{log.file.name}.{number}", "w+b")) for number, other in enumerate(others)]
+    with ThreadPoolExecutor(1) as beside:
+        statuses = [beside.submit(lambda other, file: start(other, options, 1, file).wait(), *one) for one in files]
+        failed = run(first, options, log, max(1, THREADS - 1) if others else THREADS)
+        for (other, file), status in zip(files, statuses):
+            failed |= status.result() != 0
+            log.line(title(other))
+            file.seek(0)
+            log.follow(file)
+            os.unlink(file.name)
     return failed
 
 
@@ -90,13 +98,11 @@ def main():
     os.makedirs(f"{ROOT}/target", exist_ok=True)
     log = Log(f"{ROOT}/target/test.log")
     binaries = built(arguments)
-    of_guests = [binary for binary in binaries if binary[2] == OF_GUESTS]
-    failed = False
+    of_guests = [binary for binary in binaries if binary[2] in OF_GUESTS]
+    failed = bool(of_guests) and run_beside(of_guests, options, log)
     for binary in binaries:
         if binary not in of_guests:
             failed |= run(binary, options, log)
-        elif binary == of_guests[0]:
-            failed |= run(binary, options, log, of_guests[1:])
     if not {"--test", "--lib", "--bin", "--bins", "--tests"} & set(arguments):
         failed |= documented(arguments, options, log)
     verdict = "FAILED" if failed or log.failed else "ok"
