@@ -3,8 +3,8 @@
 
 Run from the repository's root after `make build`, as root: experiments/live/kills.py [--nearmiss 200] [--criu 100]
 The processes are a redis-server under load, a program of 16 threads and a tree of four processes, in turn. After each
-kill CRIU must have ended, and every process must run, have no tracer, answer or get on, and have its mappings. Mappings
-that stay are counted. Ends with status 1 if a process is harmed or something of nearmiss's own is left.
+kill CRIU must have ended, and every process must run, have no tracer, answer or get on. Mappings that stay are counted.
+Ends with status 1 if a process is harmed or something of nearmiss's own is left.
 """
 
 import argparse, glob, os, random, shutil, signal, socket, subprocess, sys, tempfile, time
@@ -54,7 +54,12 @@ def dumpers(pid):
     """Numbers of the CRIU processes that copy this one."""
     wanted = [b"-t", str(pid).encode()]
     return [number for number, words in processes().items() if b"dump" in words and b"--leave-running" in words
-            and any(words[at : at + 2] == wanted for at in range(len(words)))]
+            and any(words[at : at + 2] == wanted for at in range(len(words))) and not is_wrapper(words)]
+
+
+def is_wrapper(words):
+    """Whether it only waits for CRIU, to tidy up behind it."""
+    return os.path.basename(words[0]) in (b"sh", b"nice")
 
 
 def wait_until(done, seconds, what):
@@ -75,7 +80,9 @@ def below(pid):
 
 
 def mappings(pids):
-    return sum(len(open(f"/proc/{pid}/maps").readlines()) for pid in pids)
+    """Mappings of those that live."""
+    places = [f"/proc/{pid}/maps" for pid in pids]
+    return sum(len(open(place).readlines()) for place in places if os.path.exists(place))
 
 
 def states(pids):
@@ -97,16 +104,18 @@ class Subject:
         self.child = subprocess.Popen(words, stdin=null, stdout=null, stderr=null, start_new_session=True, **more)
         self.pid = self.child.pid
 
-    def harm(self):
-        """Reasons to say that it does not run on."""
+    def harm(self, before):
+        """Reasons to say that it, or one that descended from it before, does not run on."""
         if self.child.poll() is not None:
             return [f"it ended with status {self.child.returncode}"]
         pids = below(self.pid)
+        if len(pids) < len(before):
+            return [f"{len(before) - len(pids)} of its processes ended"]
         stopped = wait_until(lambda: not states(pids), 2, "stopped")
         return (states(pids) if stopped else []) + self.progress()
 
     def end(self):
-        for pid in below(self.pid):
+        for pid in below(self.pid) if self.child.poll() is None else []:
             os.kill(pid, signal.SIGKILL)
         self.child.wait()
 
@@ -175,6 +184,15 @@ class Tree(Files):
         self.start(["/bin/dash", "-c", TREE, f"{place}/tree"])
 
 
+def killed(number):
+    """Whether the process was still there to be killed."""
+    try:
+        os.kill(number, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def left_behind(place):
     mounts = open("/proc/self/mountinfo").read()
     found = ["a mount of images"] if "nearmiss/images" in mounts else []
@@ -186,19 +204,19 @@ def kill(subject, place, of_criu, rng):
     """Kills one of the two; returns whether CRIU was at work, the harm, and the mappings more."""
     pids = below(subject.pid)
     before = mappings(pids)
-    words = [NEARMISS, "trace", "-p", str(subject.pid), "--tree", "--load", "sleep 9", "--quiet", "--runs", f"{place}/runs"]
+    words = [NEARMISS, "trace", "-p", str(subject.pid), "--load", "sleep 9", "--quiet", "--runs", f"{place}/runs"]
     null = subprocess.DEVNULL
     nearmiss = subprocess.Popen(words, stdin=null, stdout=null, stderr=null, cwd=place, env=os.environ | {"TMPDIR": f"{place}/tmp"})
     began = wait_until(lambda: dumpers(subject.pid) or nearmiss.poll() is not None, 30, "CRIU never began")
-    time.sleep(rng.uniform(0, 0.25))
+    time.sleep(rng.uniform(0, 0.15))
     at_work = dumpers(subject.pid)
     if of_criu:
-        [os.kill(number, signal.SIGKILL) for number in at_work]
+        at_work = [number for number in at_work if killed(number)]
         time.sleep(0.05)
     nearmiss.kill()
     nearmiss.wait()
     ended = wait_until(lambda: not dumpers(subject.pid), SETTLE_S, "CRIU goes on")
-    harm = [problem for problem in (began, ended) if problem] + subject.harm()
+    harm = [problem for problem in (began, ended) if problem] + subject.harm(pids)
     late = wait_until(lambda: not left_behind(place), SETTLE_S, "left behind")
     harm += left_behind(place) if late else []
     return bool(at_work), harm, mappings(pids) - before
@@ -213,16 +231,8 @@ def main():
     rng, harmed = random.Random(given.seed), 0
     print(f"{given.nearmiss} kills of nearmiss and {given.criu} of CRIU, {cpu()}, {time.strftime('%F')}, seed {given.seed}")
     for kind in (Redis, Threads, Tree):
-        with tempfile.TemporaryDirectory() as place:
-            os.mkdir(f"{place}/tmp")
-            subject = kind(place)
-            time.sleep(0.5)
-            try:
-                for of_criu, kills in ((False, given.nearmiss), (True, given.criu)):
-                    harmed += report(subject, place, of_criu, share(kills, kind), rng)
-            finally:
-                subject.end()
-                shutil.rmtree(f"{place}/runs", ignore_errors=True)
+        for of_criu, kills in ((False, given.nearmiss), (True, given.criu)):
+            harmed += report(kind, of_criu, share(kills, kind), rng)
     sys.exit(1 if harmed else 0)
 
 
@@ -231,15 +241,27 @@ def share(kills, kind):
     return (kills + (Redis, Threads, Tree).index(kind)) // 3
 
 
-def report(subject, place, of_criu, kills, rng):
+def report(kind, of_criu, kills, rng):
+    """Kills so often; a process that is harmed makes room for a new one. Returns how many were."""
     working = harmed = kept = 0
-    for number in range(kills):
-        at_work, harm, more = kill(subject, place, of_criu, rng)
-        working, harmed, kept = working + at_work, harmed + bool(harm), kept + max(more, 0)
-        if harm:
-            print(f"  kill {number + 1}: {'; '.join(map(str, harm))}", flush=True)
+    subject = None
+    with tempfile.TemporaryDirectory() as place:
+        os.mkdir(f"{place}/tmp")
+        for number in range(kills):
+            if not subject:
+                subject = kind(place)
+                time.sleep(0.5)
+            at_work, harm, more = kill(subject, place, of_criu, rng)
+            working, harmed, kept = working + at_work, harmed + bool(harm), kept + max(more, 0)
+            if harm:
+                print(f"  kill {number + 1}: {'; '.join(map(str, harm))}", flush=True)
+                subject.end()
+                subject = None
+            shutil.rmtree(f"{place}/runs", ignore_errors=True)
+        if subject:
+            subject.end()
     what = "CRIU" if of_criu else "nearmiss"
-    print(f"{subject.name}: {kills} kills of {what}, CRIU at work in {working}; {harmed} harmed, {kept} mappings stay", flush=True)
+    print(f"{kind.name}: {kills} kills of {what}, CRIU at work in {working}; {harmed} harmed, {kept} mappings stay", flush=True)
     return harmed
 
 

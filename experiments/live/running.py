@@ -76,7 +76,7 @@ def pause(errors):
 
 
 def nearmiss(pid, verb, options, place):
-    words = [NEARMISS, *verb, "-p", str(pid), "--tree", "--runs", f"{place}/runs", *options]
+    words = [NEARMISS, *verb, "-p", str(pid), "--runs", f"{place}/runs", *options]
     began = time.monotonic()
     done = subprocess.run(words, cwd=place, capture_output=True, text=True)
     return done, time.monotonic() - began
