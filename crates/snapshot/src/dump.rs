@@ -38,7 +38,7 @@ for file in /run/criu.kdat /run/criu.kdat.tmp; do [ -e $file ] || left=\"$left $
 setsid nice -n -20 \"$@\" &
 wait $!
 status=$?
-kill -KILL -- -$! 2>/dev/null
+kill -KILL -$! 2>/dev/null
 rm -f $left
 exit $status";
 
