@@ -21,6 +21,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// Written to learn how fast memory is copied here.
 const TRIED: usize = 32 << 20;
 const LOG: &str = "dump.log";
+/// A shell's status of a program that SIGKILL ended.
+const KILLED: i32 = 128 + 9;
 /// Snapshots of a process that is inside a function to be replaced at each of them: so many at least ...
 const LEAST_TRIES: u32 = 5;
 /// ... and so many at most: of a program that spends four fifths of its time there, one snapshot in a hundred fails.
@@ -92,12 +94,12 @@ impl Snapshot {
         let all: Vec<&Process> = families.iter().flatten().collect();
         let (pipes, terminal) = (loose_pipes(&all), all.iter().any(|process| has_terminal(process)));
         let group_files = held(&all);
-        let dump = |root: &Process| {
-            let place = images.path().join(root.pid.to_string());
-            dump(&criu, &place, root).map(|pause| (pause, place))
+        let dump = |family: &[Process]| {
+            let place = images.path().join(family[0].pid.to_string());
+            dump(&criu, &place, family).map(|pause| (pause, place))
         };
         let each = families.iter().zip(&replacements);
-        let pauses = each.map(|(family, narrow)| runnable(narrow, &family[0], || dump(&family[0])));
+        let pauses = each.map(|(family, narrow)| runnable(narrow, &family[0], || dump(family)));
         let pauses = pauses.collect::<Result<Vec<_>, _>>()?;
         for family in &families {
             files_in_memory::list(family, &images.path().join(family[0].pid.to_string()))?;
@@ -245,9 +247,24 @@ fn has_terminal(process: &Process) -> bool {
     process.descriptors().iter().any(|(_, to)| to.starts_with("/dev/pts") || to == Path::new("/dev/tty"))
 }
 
+/// Mappings of all these processes that live.
+fn mappings(family: &[Process]) -> usize {
+    let maps = family.iter().filter_map(|process| fs::read_to_string(format!("/proc/{}/maps", process.pid)).ok());
+    maps.map(|text| text.lines().count()).sum()
+}
+
+/// The processes behind a CRIU that was killed in the middle; they had so many mappings before.
+fn behind_killed(family: &[Process], before: usize) -> SnapshotError {
+    let ended = family.iter().filter(|process| !Path::new(&format!("/proc/{}/maps", process.pid)).exists()).count();
+    let more = mappings(family).saturating_sub(before);
+    let (pid, name) = (family[0].pid, family[0].name.clone());
+    SnapshotError::Killed { pid, name, of: family.len(), ended, more }
+}
+
 /// Lets CRIU copy one process with its descendants. CRIU has a process group of its own and needs nothing of this
 /// process once it has begun: a dump that was begun comes to its end whoever is killed, and the process runs on.
-fn dump(criu: &Criu, images: &Path, root: &Process) -> Result<Duration, SnapshotError> {
+fn dump(criu: &Criu, images: &Path, family: &[Process]) -> Result<Duration, SnapshotError> {
+    let (root, before) = (&family[0], mappings(family));
     fs::create_dir(images).map_err(SnapshotError::io("make a directory for the snapshot"))?;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", GUARDED, "sh"]).args(criu.words());
@@ -261,6 +278,9 @@ fn dump(criu: &Criu, images: &Path, root: &Process) -> Result<Duration, Snapshot
     let status = command.status().map_err(SnapshotError::io("start CRIU"))?;
     if !status.success() {
         let log = fs::read_to_string(images.join(LOG)).unwrap_or_default();
+        if status.code() == Some(KILLED) {
+            return Err(behind_killed(family, before));
+        }
         return Err(SnapshotError::Dump { pid: root.pid, name: root.name.clone(), why: complaint(&log) });
     }
     let files = images.join("files.img");

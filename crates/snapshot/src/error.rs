@@ -73,6 +73,23 @@ pub enum SnapshotError {
         /// The memory that is available.
         free_mib: u64,
     },
+    /// Somebody killed CRIU in the middle.
+    #[error(
+        "CRIU was killed while it took a snapshot of process {pid} ({name}): {ended} of {of} processes ended with it, and \
+         {more} mappings of CRIU's stay in the others until they end"
+    )]
+    Killed {
+        /// Its number.
+        pid: i32,
+        /// Its name.
+        name: String,
+        /// The process and all that descend from it.
+        of: usize,
+        /// Those of them that ended.
+        ended: usize,
+        /// Mappings that they did not have before.
+        more: usize,
+    },
     /// CRIU failed.
     #[error("CRIU cannot take a snapshot of process {pid} ({name}), which runs on: {why}")]
     Dump {

@@ -54,16 +54,22 @@ fn a_pause_that_would_be_longer_than_allowed_is_refused() {
     assert!(stderr.contains("(predicted: ") && stderr.contains("--pause-at-most allows 0.00 s"), "{stderr}");
 }
 
-/// CRIU at work on a process.
-fn dumping(pid: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    let wanted = "dump\0--leave-running\0";
-    let is_ours = |line: &Vec<u8>| {
-        let line = String::from_utf8_lossy(line);
-        line.contains(wanted) && line.contains(&format!("\0-t\0{pid}\0"))
+/// Numbers of the CRIU at work on a process, and of the processes on which it tries the kernel.
+fn dumping(pid: &str) -> Vec<i32> {
+    let words_of = |entry: &std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).into_owned())
     };
-    lines.collect::<Vec<_>>().iter().any(is_ours)
+    let target = format!("\0-t\0{pid}\0");
+    // Its wrappers have its words as well.
+    let is_criu = |line: &String| {
+        line.contains("dump\0--leave-running\0")
+            && line.contains(&target)
+            && !["/bin/sh", "sh", "setsid", "nice"].contains(&line.split('\0').next().unwrap_or_default())
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let found = processes.filter(|entry| words_of(entry).is_some_and(|line| is_criu(&line)));
+    found.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn mappings(process: &Running) -> usize {
@@ -92,12 +98,12 @@ fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
         let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
         nearmiss.current_dir(place.path()).args(["trace", "-p", &busy.pid(), "--load", "sleep 9", "--quiet"]);
         let mut nearmiss = nearmiss.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_until("CRIU begins", || dumping(&busy.pid()));
+        wait_until("CRIU begins", || !dumping(&busy.pid()).is_empty());
         std::thread::sleep(Duration::from_millis(u64::from(kill) * 8));
-        caught += u32::from(dumping(&busy.pid()));
+        caught += u32::from(!dumping(&busy.pid()).is_empty());
         nearmiss.kill().unwrap();
         nearmiss.wait().unwrap();
-        wait_until("CRIU ends by itself", || !dumping(&busy.pid()));
+        wait_until("CRIU ends by itself", || dumping(&busy.pid()).is_empty());
         assert_eq!(busy.harmed(), Vec::<String>::new(), "kill {kill}");
         assert_eq!(mappings(&busy), before, "kill {kill}");
     }
@@ -105,4 +111,31 @@ fn killing_nearmiss_in_the_middle_of_a_snapshot_harms_nobody() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains("nearmiss/images"), "{mounts}");
     assert!(!Path::new("/run/criu.kdat.tmp").exists());
+}
+
+/// The process may end with CRIU; CRIU's own processes must.
+#[test]
+fn a_killed_criu_is_reported_and_leaves_none_of_its_processes() {
+    if !with_criu() {
+        return;
+    }
+    let reported = (0..KILLS).any(|kill| {
+        let place = tempfile::tempdir().unwrap();
+        let busy = Running::start(&BUSY);
+        std::thread::sleep(Duration::from_millis(100));
+        let mut nearmiss = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
+        nearmiss.current_dir(place.path()).args(["trace", "-p", &busy.pid(), "--load", "sleep 1", "--quiet"]);
+        let nearmiss = nearmiss.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("CRIU begins", || !dumping(&busy.pid()).is_empty());
+        std::thread::sleep(Duration::from_millis(u64::from(kill) * 4));
+        for number in dumping(&busy.pid()) {
+            // One that has ended meanwhile is gone.
+            // SAFETY: a system call that passes no memory.
+            unsafe { libc::kill(number, libc::SIGKILL) };
+        }
+        let output = nearmiss.wait_with_output().unwrap();
+        assert!(dumping(&busy.pid()).is_empty(), "kill {kill}");
+        String::from_utf8_lossy(&output.stderr).contains("CRIU was killed while it took a snapshot of process")
+    });
+    assert!(reported, "CRIU was always done");
 }
