@@ -72,6 +72,7 @@ RESULTS = {
         ("boot/restores.txt", "experiments/boot/restores.sh", [r"^no recording", r"random numbers"]),
         ("hostile/mutants.txt", "experiments/hostile/mutants.py", [r"mutants of"]),
         ("hostile/kills.txt", "experiments/hostile/kills.py", [r"kills,"]),
+        ("live/kills.txt", "experiments/live/kills.py", [r"kills of \w+, CRIU"]),
         ("observe/right.txt", "scripts/observe-right.sh", [r" / "]),
         ("observe/sums.txt", "experiments/observe/sums.py", [r"^all"]),
         ("verify-honesty/verdicts.txt", "experiments/verify-honesty/run.sh", [r"verdicts \(measured\)"]),
