@@ -84,7 +84,8 @@ def nearmiss(pid, verb, options, place):
 
 def headline(done):
     lines = done.stdout.splitlines()
-    first = next((line for line in lines if line[:1].isdigit()), " ".join(done.stdout.split())[:160])
+    nothing = " ".join(done.stdout.split()).split(" modelled on host ")[-1][:160]
+    first = next((line for line in lines if re.match(r"\d+\. ", line)), nothing)
     return first if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no word"])[-1]
 
 
