@@ -50,7 +50,7 @@ def computing(place):
     return {
         "crowded-sets": Program([str(ROOT / "target/subjects/aligned-tasks"), "--objects", "64", "--visits", "1000000000000"]),
         "python3": Program(["/usr/bin/python3", "-c", PYTHON]),
-        "java": Program(["java", "-cp", str(place), "Fill"]),
+        "java": Program(["java", "-Xmx1g", "-cp", str(place), "Fill"]),
         "go": Program([str(place / "fill-go")]),
     }
 
