@@ -10,10 +10,10 @@ Ends with status 1 if a process is harmed or something of nearmiss's own is left
 import argparse, glob, os, random, shutil, signal, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from ports import free_port, wait_for
 from traced import cpu
 
 NEARMISS = os.path.abspath(os.environ.get("NEARMISS", "target/release/nearmiss"))
-PORT = 7391
 # CRIU has so long to end by itself.
 SETTLE_S = 20
 THREADS = """
@@ -59,7 +59,7 @@ def dumpers(pid):
 
 def is_wrapper(words):
     """Whether it only waits for CRIU, to tidy up behind it."""
-    return os.path.basename(words[0]) in (b"sh", b"nice")
+    return os.path.basename(words[0]) in (b"sh", b"setsid", b"nice")
 
 
 def wait_until(done, seconds, what):
@@ -105,7 +105,7 @@ class Subject:
         self.pid = self.child.pid
 
     def harm(self, before):
-        """Reasons to say that it, or one that descended from it before, does not run on."""
+        """Returns what is wrong with it, or with one that descended from it before."""
         if self.child.poll() is not None:
             return [f"it ended with status {self.child.returncode}"]
         pids = below(self.pid)
@@ -142,14 +142,15 @@ class Redis(Subject):
     name = "redis-server under load"
 
     def __init__(self, place):
-        self.start(["redis-server", "--port", str(PORT), "--save", "", "--dir", place])
-        wait_until(lambda: self.ask() == b"+PONG\r\n", 10, "")
-        load = ["redis-benchmark", "-p", str(PORT), "-c", "4", "-n", "1000000000", "-r", "100000", "-t", "set,get", "-q"]
+        self.port = free_port()
+        self.start(["redis-server", "--port", str(self.port), "--save", "", "--dir", place])
+        wait_for(self.port, "redis-server")
+        load = ["redis-benchmark", "-p", str(self.port), "-c", "4", "-n", "1000000000", "-r", "100000", "-t", "set,get", "-q"]
         self.load = subprocess.Popen(load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def ask(self):
         try:
-            with socket.create_connection(("127.0.0.1", PORT), 5) as connection:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
                 connection.sendall(b"PING\r\n")
                 return connection.recv(100)
         except OSError:

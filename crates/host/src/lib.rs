@@ -31,6 +31,7 @@ pub use self::core::CoreFigures;
 pub use calibrate::{Calibration, calibrate};
 pub use describe::describe;
 pub use pages::TranslationFigures;
+pub use quiet::taken_cpus;
 pub use settle::Settled;
 pub use streams::StreamFigures;
 pub use sysfs::{Found, FoundCache, discover};

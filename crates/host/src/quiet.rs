@@ -4,7 +4,7 @@ use nearmiss_record::machine::Noise;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ticks a second of /proc/stat, on every Linux of today.
 const TICKS: f64 = 100.0;
@@ -79,6 +79,15 @@ pub fn between(before: &Look, after: &Look) -> Noise {
         spread: None,
         caution: None,
     }
+}
+
+/// CPUs that others use now, or that a hypervisor keeps for others, *measured* for a tenth of a second. Programs that this
+/// process started count as others.
+pub fn taken_cpus() -> f64 {
+    let before = Look::now();
+    std::thread::sleep(Duration::from_secs_f64(SHORTEST_S));
+    let noise = between(&before, &Look::now());
+    noise.others_cpus.unwrap_or_default() + noise.stolen_cpus.unwrap_or_default()
 }
 
 /// Names the excess on a machine of so many CPUs; none if the machine was quiet.

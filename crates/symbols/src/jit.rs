@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// A longer file is read so far.
 const MOST_BYTES: u64 = 256 << 20;
+/// Functions beyond are nameless: a short file could have more of them than memory holds.
+const MOST_FUNCTIONS: usize = 1 << 20;
 /// Bytes of a line: names of Java's methods are long.
 const LONGEST_LINE: u64 = 16 << 10;
 /// What V8 calls compiled JavaScript, ahead of a colon; its other code has no source.
@@ -52,7 +54,9 @@ impl JitNames {
         let mut names = JitNames::default();
         let mut lines = BufReader::new(text.take(MOST_BYTES));
         let mut line = Vec::new();
-        while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        while names.functions.len() < MOST_FUNCTIONS
+            && lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0
+        {
             names.add(&String::from_utf8_lossy(&line));
             line.clear();
         }
@@ -133,6 +137,14 @@ mod tests {
         let at = |address| names.at(address).map(|function| function.name.as_str());
         assert_eq!([at(0x1000), at(0x10f0), at(0x110f), at(0x1110)], [None, Some("c"), Some("c"), None]);
         assert_eq!([at(0x2000), at(0x3000), at(0x300f), at(0x3010)], [None, Some("e"), Some("e"), None]);
+    }
+
+    #[test]
+    fn a_short_file_with_countless_functions_is_read_so_far() {
+        let text: String = (0..MOST_FUNCTIONS + 2).map(|at| format!("{:x} 1 a\n", 2 * at)).collect();
+        let names = JitNames::parse(text.as_bytes()).unwrap();
+        let last = 2 * (MOST_FUNCTIONS as u64 - 1);
+        assert!(names.at(last).is_some() && names.at(last + 2).is_none());
     }
 
     #[test]

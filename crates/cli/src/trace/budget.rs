@@ -55,7 +55,8 @@ pub(crate) struct Budget {
 impl Budget {
     /// Starts the budget now; a time of zero is no limit.
     pub fn of(within: Duration) -> Self {
-        Budget { end: (!within.is_zero()).then(|| Instant::now() + within), idle_cpus: idle_cpus() }
+        let end = (!within.is_zero()).then(|| Instant::now() + within);
+        Budget { end, idle_cpus: end.map_or(MOST_CPUS, |_| idle_cpus()) }
     }
 
     /// Whether a run that was recorded in parts, of this length, can be recorded whole now.
@@ -131,12 +132,10 @@ fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, records: plan.all_records, ..plan }
 }
 
-/// CPUs that others do not use: at least one, as a process of ours gets its share among them.
+/// Returns the CPUs that others do not use: at least one, since this process has its share among them.
 fn idle_cpus() -> f64 {
     let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
-    let load = std::fs::read_to_string("/proc/loadavg").ok();
-    let load = load.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or_default();
-    (cpus - load).clamp(1.0, MOST_CPUS)
+    (cpus - nearmiss_host::taken_cpus()).clamp(1.0, MOST_CPUS)
 }
 
 /// How to record, with so much time left for all.
@@ -182,6 +181,8 @@ mod tests {
         let closer = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
         assert_eq!(closer.whole, Duration::from_millis(12_800));
         assert_eq!(closer.all_records, 9_976_000);
+        // Half of it beside a process that computes on.
+        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook, 1.0).all_records, 4_988_000);
     }
 
     #[test]
