@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Share of the time that is planned: the last rehearsals may take longer than their plan.
-const PLANNED: f64 = 0.9;
+const PLANNED: f64 = 0.85;
 /// Least time for the recording of a moment and its rehearsals.
 const LEAST: Duration = Duration::from_secs(5);
 
