@@ -31,12 +31,13 @@ const MOST_TRIES: u32 = 20;
 const LONG_PAUSES: Duration = Duration::from_secs(1);
 /// Starts CRIU ahead of all others, since the process stands still for as long: at a load of 14 on two CPUs it then
 /// paused for 0.15 s instead of 0.9 s (measured, 74 MiB of redis). And out of the reach of a lack of memory: a process
-/// may die with a CRIU that is killed in the middle. Then takes away what CRIU leaves on the host and was not there
-/// before: what it learned of the kernel, and the processes of its own on which it tried the kernel when it was killed.
+/// may die with a CRIU that is killed in the middle. Then takes away what CRIU leaves on the host: what it learned of
+/// the kernel, unless that was there before, its unfinished file, which serves no other CRIU, and the processes of its
+/// own on which it tried the kernel when it was killed.
 /// It does both, no matter what else is killed.
 const GUARDED: &str = "echo -1000 2>/dev/null >/proc/self/oom_score_adj
-left=
-for file in /run/criu.kdat /run/criu.kdat.tmp; do [ -e $file ] || left=\"$left $file\"; done
+left=/run/criu.kdat.tmp
+[ -e /run/criu.kdat ] || left=\"$left /run/criu.kdat\"
 setsid nice -n -20 \"$@\" &
 wait $!
 status=$?
