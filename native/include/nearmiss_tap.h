@@ -189,6 +189,7 @@ struct nm_control {
     uint32_t ordered_stores; /* 1: every store is sent, and what was stored to is forgotten */
     uint32_t by_task;        /* 1: a vCPU's filter is cleared at each switch of tasks, lines are shared by tasks, and
                                 NM_C_SHARE is not sent: no byte is written unseen */
+    uint32_t every_access;   /* 1: the filter drops no access to data; not together with a first level */
 
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */

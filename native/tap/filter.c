@@ -10,6 +10,9 @@
  * If a replay may place tasks anew (tap.by_task), each chunk and each stay of a task on a vCPU begins with an empty
  * filter, and a store is dropped only if its bytes were stored to before, so that no byte is written unseen. In both
  * modes no store takes the callbacks' short way: store_from stays NOWHERE.
+ *
+ * If a replay may place the fields of objects anew (tap.every), each access makes its set forget, so that none is
+ * dropped.
  */
 #include "tap.h"
 

@@ -82,12 +82,13 @@ static int configure(void)
     tap.vcpus = c->vcpus;
     tap.ordered = c->ordered_stores != 0;
     tap.by_task = c->by_task != 0;
+    tap.every = c->every_access != 0;
     tap.sharing = c->vcpus > 1 || tap.by_task;
     tap.contexts = c->call_contexts != 0;
     tap.solo = c->vcpus == 1 && tap.line_log2 == SOLO_LINE_LOG2 && tap.index_low == SOLO_LINE_LOG2 &&
-               !tap.ordered && !tap.by_task;
-    if ((tap.ordered || tap.by_task) && (c->first_level_data_ways || c->first_level_fetch_ways)) {
-        tap_fail("the tap cannot run a first level if a replay may change stores or tasks");
+               !tap.ordered && !tap.by_task && !tap.every;
+    if ((tap.ordered || tap.by_task || tap.every) && (c->first_level_data_ways || c->first_level_fetch_ways)) {
+        tap_fail("the tap cannot run a first level if a replay may change stores, tasks or fields");
         return -1;
     }
     tap.solo_mask = (uint64_t)tap.index_mask * sizeof(struct filter_entry);

@@ -86,7 +86,7 @@ piece(struct vcpu *v, struct nm_insn *insn, qemu_plugin_meminfo_t info, uint64_t
         const uint64_t before = filter_take(v, line); /* the caches give the line up */
         if (tap.sharing && !always && !tap.by_task)
             sharing_keep(line, before | written);
-    } else if (unlikely(always || (store && tap.ordered))) {
+    } else if (unlikely(always || tap.every || (store && tap.ordered))) {
         forget(v, e);
     } else {
         remember(v, e, from, line, written);

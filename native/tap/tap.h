@@ -158,6 +158,7 @@ struct tap {
     int contexts; /* call_contexts */
     int ordered;  /* ordered_stores */
     int by_task;  /* the control page's */
+    int every;    /* every_access */
     int misses_only; /* of the level of instructions nothing else is sent */
     int first_data, first_fetch; /* the tap runs the machine's first level of data, of instructions; only where solo */
     uint8_t size_log2[16]; /* of an access, by bits 4 to 7 of its meminfo */

@@ -149,8 +149,10 @@ pub struct ControlPage {
     pub ordered_stores: u32,
     /// 1: a vCPU's filter is cleared at each switch of tasks, and lines are shared by tasks.
     pub by_task: u32,
+    /// 1: the filter drops no access to data.
+    pub every_access: u32,
     /// Padding to the plugin's cache line.
-    pub padding0: [u32; 9],
+    pub padding0: [u32; 8],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.

@@ -106,6 +106,7 @@ impl Ring {
             fetches: config.filter.fetches.into(),
             ordered_stores: config.filter.ordered_stores.into(),
             by_task: config.filter.by_task.into(),
+            every_access: config.filter.every_access.into(),
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };

@@ -3,7 +3,8 @@
  * The plugin's filters without QEMU: reads references, prints the records that the plugin sends for them. One command a
  * line, numbers in hexadecimal; every answer ends with a line `end`.
  *
- *     new VCPUS LINE_LOG2 INDEX_LOW INDEX_BITS MODES   begin anew; modes: 1 clear_on_slice, 2 ordered_stores, 4 by_task
+ *     new VCPUS LINE_LOG2 INDEX_LOW INDEX_BITS MODES   begin anew; modes: 1 clear_on_slice, 2 ordered_stores, 4 by_task,
+ *                                                    8 every_access
  *     slice VCPU TASK                                  this vCPU runs from here on, on it this task
  *     run INSTRUCTIONS                                 it executes so many
  *     ref KIND ADDRESS SIZE INSN                       it touches memory; virtual address = physical address
@@ -25,7 +26,7 @@ struct insn_identity *tap_identities;
 
 static struct nm_control control;
 enum { INSNS = 256, TASKS = 64 };
-enum { CLEAR_ON_SLICE = 1, ORDERED_STORES = 2, BY_TASK = 4 };
+enum { CLEAR_ON_SLICE = 1, ORDERED_STORES = 2, BY_TASK = 4, EVERY_ACCESS = 8 };
 static struct nm_insn insns[INSNS];
 static struct task tasks[TASKS], idle[NM_MAX_VCPUS];
 static struct nm_record sent[1 << 20];
@@ -81,7 +82,8 @@ static void begin(uint32_t vcpus, uint32_t line_log2, uint32_t index_low, uint32
     tap = (struct tap){.control = &control, .insns = insns, .chunk_capacity = UINT32_MAX, .line_log2 = line_log2,
                        .line_bytes = 1u << line_log2, .index_low = index_low, .index_mask = (1u << index_bits) - 1,
                        .vcpus = vcpus, .sharing = vcpus > 1 || modes & BY_TASK,
-                       .ordered = (modes & ORDERED_STORES) != 0, .by_task = (modes & BY_TASK) != 0};
+                       .ordered = (modes & ORDERED_STORES) != 0, .by_task = (modes & BY_TASK) != 0,
+                       .every = (modes & EVERY_ACCESS) != 0};
     if (sharing_init())
         exit(1);
     for (uint32_t i = 0; i < vcpus; i++) {

@@ -414,6 +414,9 @@ pub struct Filter {
     /// It forgot at each switch of tasks, and a line is shared by tasks wherever they ran: tasks may be placed anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_task: bool,
+    /// It dropped no access to data: the fields of objects may be placed anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub every_access: bool,
     /// Calls of the command's allocator were recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heap: bool,
