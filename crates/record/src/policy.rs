@@ -94,6 +94,48 @@ pub enum AddressPolicy {
         /// Bytes from one copy of a range to the next: a power of two, at least the machine's longest line.
         spacing: u64,
     },
+    /// The fields of elements take other places: in another order, or in arrays of their own.
+    Fields {
+        /// Kinds of elements; no address belongs to two of them.
+        arrays: Vec<Rearranged>,
+    },
+}
+
+/// Elements of one kind, with other places for their fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rearranged {
+    /// Runs of elements, in the order of the new arrays.
+    pub elements: Vec<Elements>,
+    /// Bytes from one element to the next, as recorded.
+    pub bytes: u64,
+    /// Bytes behind the begin of a page at which each new array begins.
+    pub begin: u64,
+    /// The new arrays: bytes from one element to the next in each.
+    pub parts: Vec<u64>,
+    /// Disjoint. Bytes of no field stay where they were.
+    pub fields: Vec<PlacedField>,
+}
+
+/// Elements one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elements {
+    /// Virtual address of the first one, as recorded.
+    pub from: u64,
+    /// Number of elements.
+    pub count: u64,
+}
+
+/// A field and its new place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedField {
+    /// First byte in the element, as recorded.
+    pub from: u64,
+    /// The byte behind its last one.
+    pub to: u64,
+    /// Index of the new array.
+    pub part: u32,
+    /// First byte in that array's element.
+    pub at: u64,
 }
 
 /// Bytes that move to a line of their own.

@@ -16,6 +16,7 @@ mod cpu;
 mod crowd_tables;
 mod crowds;
 mod data_tables;
+mod fields;
 mod finish;
 mod instructions;
 mod kernel;
@@ -46,6 +47,7 @@ mod tests;
 
 pub use alias_tables::{Alias, Party};
 pub use crowd_tables::Crowd;
+pub use fields::{ElementSize, ElementSizes, FieldUses, SizesByObject, UsedElements, UsedField};
 pub use finish::ModelledRun;
 pub use nearmiss_record::symbols::DataSymbols;
 pub use remote::{Cause, PageRun, RemoteObject, RemoteReads};

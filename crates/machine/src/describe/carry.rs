@@ -40,6 +40,9 @@
 //! one miss for each line of the filter and each stay. A stay is as long as the recorder's slice, some hundred thousand
 //! references.
 //!
+//! **Fields** (`every_access`). Bytes that leave their line for a place among those of other objects may miss wherever
+//! they are used. The tap drops no access to data, so that nothing is left to prove.
+//!
 //! **Homes** change no set and no hit: every filter carries them. Pools need a record of who allocated what.
 //!
 //! **Wakes** concern when a server looks again. A trace of references has no waits.
@@ -48,14 +51,22 @@ use super::filter::must_clear;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::run::Filter;
 
-/// No filter at all: every reference was kept.
+/// No filter at all: every reference to data was kept.
 fn is_whole(filter: Filter) -> bool {
-    filter.line_log2 == 0
+    filter.line_log2 == 0 || filter.every_access
+}
+
+/// Whether a replay may place the fields of objects anew.
+pub fn can_place_fields(filter: Filter) -> Result<(), String> {
+    if is_whole(filter) {
+        return Ok(());
+    }
+    Err("the fields policy needs every access, and the trace's filter dropped repeated ones; record the run again with `nearmiss trace --carry fields`".into())
 }
 
 /// Whether a replay may move addresses (a color policy).
 pub fn can_move_addresses(filter: Filter) -> Result<(), String> {
-    if filter.index_bits == 0 {
+    if filter.index_bits == 0 || is_whole(filter) {
         return Ok(());
     }
     Err("the trace was made with a filter of several lines, which is exact only where lines stay; record it with the one-line filter".into())

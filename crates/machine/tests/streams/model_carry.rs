@@ -12,7 +12,7 @@ use nearmiss_machine::twin::Slow;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::*;
 use nearmiss_record::model::MissClass::FalseSharing;
-use nearmiss_record::policy::{CallSite, Order, PlacePolicy, Placed, Policy, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, CallSite, Order, PlacePolicy, Placed, Policy, StorePolicy};
 use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
 use nearmiss_record::units::InsnId;
@@ -332,6 +332,21 @@ fn a_store_of_several_parts_sends_every_byte_that_another_task_may_miss() {
 }
 
 #[test]
+fn no_access_is_dropped_where_fields_may_move() {
+    let Some(mut tap) = TapFilter::start() else { return };
+    for cpus in [1, 2] {
+        tap.begin(Filter { every_access: true, ..of_64_sets() }, cpus);
+        tap.slice(0, 1);
+        let whole: Vec<_> =
+            [load(0x1000), load(0x1000), store(0x1008), load(0x1008), store(0x1008), load(0x1010)].to_vec();
+        whole.iter().for_each(|record| tap.reference(*record));
+        let places = |records: &[Record]| records.iter().map(|r| (r.kind(), r.vaddr())).collect::<Vec<_>>();
+        let sent: Vec<Record> = tap.sent().into_iter().filter(|r| r.kind() != Some(Kind::Control)).collect();
+        assert_eq!(places(&sent), places(&whole), "{cpus} CPUs");
+    }
+}
+
+#[test]
 fn a_policy_is_refused_by_name_where_the_filter_dropped_what_it_needs() {
     let m = with_64_sets(2);
     let refused = |filter, policy: Policy| {
@@ -352,4 +367,7 @@ fn a_policy_is_refused_by_name_where_the_filter_dropped_what_it_needs() {
     let one_line = Filter { index_bits: 0, ..plain };
     assert!(refused(one_line, place.clone()).contains("`nearmiss trace --carry tasks`"));
     assert_eq!(refused(Filter { clear_on_slice: true, ..one_line }, place), "");
+    let fields = Policy { address: AddressPolicy::Fields { arrays: Vec::new() }, ..Policy::default() };
+    assert!(refused(one_line, fields.clone()).contains("`nearmiss trace --carry fields`"));
+    assert_eq!(refused(Filter { every_access: true, ..one_line }, fields), "");
 }

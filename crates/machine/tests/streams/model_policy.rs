@@ -5,7 +5,7 @@ use crate::support::*;
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::{Effective, NullObserver, Observer, Outcome};
 use nearmiss_record::code::CodeBlock;
-use nearmiss_record::machine::Machine;
+use nearmiss_record::machine::{CacheKind, Machine, Sharing};
 use nearmiss_record::policy::*;
 use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
@@ -292,6 +292,45 @@ fn a_policy_that_no_machine_or_trace_carries_is_refused_by_name() {
     assert!(refused(bound(&[(1, None), (1, Some(1))]), &o).contains("named twice"));
     let recorded = ModelOptions { cpus: 3, ..o.clone() };
     assert!(refused(bound(&[(1, None)]), &recorded).starts_with("place: recorded on 3 CPUs"));
+}
+
+/// Words of elements of 24 bytes from 0x1000 on, in any order.
+fn words() -> Vec<(u64, u64)> {
+    let mut state = 3u64;
+    let mut random = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % most
+    };
+    (0..4000).map(|_| (random(100), random(3))).collect()
+}
+
+#[test]
+fn fields_in_arrays_of_their_own_miss_as_a_program_that_declares_them_so() {
+    // One set: lines alone decide, wherever they lie.
+    let m = machine(1, 1, vec![cache(1, CacheKind::Data, 1, 16, 64, Sharing::Core)]);
+    let o = ModelOptions { filter: Filter { every_access: true, ..options(1).filter }, ..options(1) };
+    let run = |policy: &Policy, place: &dyn Fn(u64, u64) -> u64| {
+        let records: Vec<Record> = words().iter().map(|(element, word)| load(place(*element, *word))).collect();
+        let totals = replay_on(&m, policy, &o, &[(0, 0, records)], NullObserver).0;
+        totals.sum().levels[0].misses()
+    };
+    let recorded = |element, word| 0x1000 + element * 24 + word * 8;
+    let elements = vec![Elements { from: 0x1000, count: 60 }, Elements { from: 0x1000 + 60 * 24, count: 40 }];
+    let field = |from, to, part, at| PlacedField { from, to, part, at };
+    // The middle word apart, the others together.
+    let fields = vec![field(0, 8, 0, 0), field(16, 24, 0, 8), field(8, 16, 1, 0)];
+    let array = Rearranged { elements, bytes: 24, begin: 0, parts: vec![16, 8], fields };
+    let policy = |array| Policy { address: AddressPolicy::Fields { arrays: vec![array] }, ..Policy::default() };
+    let by_hand = |element, word| match word {
+        1 => 0x9000 + element * 8,
+        word => 0x5000 + element * 16 + word / 2 * 8,
+    };
+    let stays = Rearranged { parts: Vec::new(), fields: Vec::new(), ..array.clone() };
+    let as_it_was = run(&Policy::default(), &recorded);
+    assert_eq!(run(&policy(stays), &recorded), as_it_was);
+    let apart = run(&policy(array), &recorded);
+    assert_eq!(apart, run(&Policy::default(), &by_hand));
+    assert_ne!(apart, as_it_was);
 }
 
 #[test]

@@ -81,6 +81,9 @@ pub(in crate::model) struct Interval {
     /// Time at which each fill buffer is free, oldest first from `next_fill` on.
     fills: Vec<Ticks>,
     next_fill: usize,
+    /// Lines that loads missed lately, and when each is there; as many as there are fill buffers.
+    coming: VecDeque<(u64, Ticks)>,
+    line_log2: u32,
     /// Time at which the latest store has left the store buffer.
     stored: Ticks,
     crowded: Crowded,
@@ -111,6 +114,8 @@ impl Interval {
             loads: Vec::new(),
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
+            coming: VecDeque::new(),
+            line_log2: machine.data_cache(1).map_or(6, |cache| cache.line.0.max(1).ilog2()),
             stored: 0,
             crowded: Crowded::new(machine, core, store_window, part(core.fill_cycles)),
             contended: Contended::new(machine, core),
@@ -172,6 +177,7 @@ impl Interval {
             return self.load_at_once(what, begins.max(known), takes);
         }
         let there = self.line(what, begins, begins.max(known));
+        let there = self.with_its_line(what, there);
         self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
         if what.missed == 0 {
             return self.charge(what, there, self.window);
@@ -184,6 +190,20 @@ impl Interval {
         let fills = self.beyond_what_was_charged(self.crowded.load_takes(what.vaddr));
         let behind = Waiting { clock: what.clock + fills, ..*what };
         fills + self.charge(&behind, there, self.window)
+    }
+
+    /// Returns when the value of a load is there: one that hits a line on its way waits for the line.
+    fn with_its_line(&mut self, what: &Waiting<'_>, there: Ticks) -> Ticks {
+        let line = what.vaddr >> self.line_log2;
+        if what.missed == 0 {
+            let coming = self.coming.iter().find(|(known, _)| *known == line);
+            return coming.map_or(there, |(_, arrives)| there.max(*arrives));
+        }
+        if self.coming.len() >= self.fills.len() {
+            self.coming.pop_back();
+        }
+        self.coming.push_front((line, there));
+        there
     }
 
     fn contended_load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Ticks> {

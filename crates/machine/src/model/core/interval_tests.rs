@@ -115,6 +115,15 @@ fn misses_that_follow_one_another_through_memory_wait_one_by_one() {
 }
 
 #[test]
+fn a_link_that_lies_beside_a_key_comes_with_its_line() {
+    // The key's load misses, the link's hits the line on its way; both addresses are the link before.
+    let node = |n: u64| [(2, Kind::Load, 1, scattered(n), 300), (2, Kind::Load, 2, scattered(n) + 8, 0)];
+    let origins = [(1, from(&[2], None)), (2, from(&[2], None))];
+    let (_, end) = run((0..20).flat_map(node), &origins);
+    assert!((5700..6100).contains(&end), "{end}");
+}
+
+#[test]
 fn turns_of_a_chain_that_hit_count() {
     let chain = Some(Chain { instructions: 5, cycles: 40.0 });
     let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);

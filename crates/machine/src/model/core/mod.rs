@@ -11,6 +11,8 @@
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
 //!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
 //! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
+//! - A load that hits a line on its way has its value when the line comes. Only hits that are looked at count so: all of
+//!   them where a policy moves fields, else those that wait for their page.
 //! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to

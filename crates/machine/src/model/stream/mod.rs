@@ -3,12 +3,13 @@
 //!
 //! Chunks come in recorded order. [`placing`] puts tasks on other CPUs as the policy specifies, and [`hands`] does so
 //! many times over with tasks that [`parting`] kept; [`rounds`] holds a round back in the modelled order; [`replay`]
-//! then handles record by record, by the short way of [`plain`] for the ordinary ones. [`apart`] returns the places of
-//! bytes that a policy takes out of their lines, [`codes`] keeps the code that runs.
+//! then handles record by record, by the short way of [`plain`] for the ordinary ones. [`apart`] and [`fields`] return the
+//! places of bytes that a policy takes out of their lines, [`codes`] keeps the code that runs.
 
 mod ahead;
 pub(in crate::model) mod apart;
 mod codes;
+mod fields;
 pub(in crate::model) mod hands;
 pub(in crate::model) mod instructions;
 pub(in crate::model) mod misses;

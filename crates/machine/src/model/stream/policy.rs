@@ -3,6 +3,7 @@
 use crate::describe;
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::stream::apart::{self, Apart};
+use crate::model::stream::fields::{Fields, Place};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::StorePolicy;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
@@ -18,6 +19,9 @@ pub(in crate::model) fn check(
     let places = policy.place != PlacePolicy::Recorded;
     if let StorePolicy::NonTemporal { .. } = policy.store {
         describe::can_go_around(filter, machine).map_err(ModelError::Refused)?;
+    }
+    if let AddressPolicy::Fields { .. } = policy.address {
+        describe::can_place_fields(filter).map_err(ModelError::Refused)?;
     }
     if let PlacePolicy::Tasks { .. } = policy.place {
         describe::can_place_tasks(filter).map_err(ModelError::Refused)?;
@@ -60,6 +64,7 @@ pub(in crate::model) struct Rules {
     colors: u64,
     color_bytes: u64,
     apart: Apart,
+    fields: Fields,
     /// A bit an instruction: some of its call sites go around.
     around: Vec<u64>,
     sites: FxHashSet<CallSite>,
@@ -75,6 +80,7 @@ impl Rules {
             colors: 1,
             color_bytes: 0,
             apart: Apart::new(&policy.address)?,
+            fields: Fields::new(&policy.address)?,
             around: Vec::new(),
             sites: FxHashSet::default(),
         };
@@ -125,7 +131,7 @@ impl Rules {
 
     /// Whether references stay whole and of their kind, wherever they move.
     pub fn keeps_references(&self) -> bool {
-        !self.apart.moves() && self.around.is_empty()
+        !self.apart.moves() && !self.fields.moves() && self.around.is_empty()
     }
 
     /// Whether whole references move.
@@ -136,12 +142,22 @@ impl Rules {
 
     /// Whether any address moves.
     pub fn moves(&self) -> bool {
-        self.shifts() || self.apart.moves()
+        self.shifts() || self.apart.moves() || self.fields.moves()
     }
 
-    /// Returns the bytes that move out of their lines.
-    pub fn apart(&self) -> &Apart {
-        &self.apart
+    /// Whether bytes near these may move out of their lines.
+    #[inline]
+    pub fn parts(&self, address: u64, vaddr: u64, size: u32) -> bool {
+        self.apart.concerns(address, size) || self.fields.concerns(vaddr, size)
+    }
+
+    /// Returns the place of a byte for a CPU, and how many of the `size` bytes from it on lie behind it.
+    pub fn place(&self, cpu: usize, address: u64, vaddr: u64, size: u32) -> Place {
+        if self.fields.moves() {
+            return self.fields.place(address, vaddr, size);
+        }
+        let (moved, bytes) = self.apart.place(cpu, address, size);
+        Place { address: moved, vaddr: vaddr.wrapping_add(moved.wrapping_sub(address)), bytes }
     }
 
     /// Bytes by which a virtual address moves up, modulo 2^64. The physical address moves by as much: bytes shifted

@@ -6,6 +6,7 @@ use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::sites::Sites;
 use crate::model::stream::codes::{add_all, codes_of};
+use crate::model::stream::fields::Place;
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
@@ -324,7 +325,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if second && record.flags() & FLAG_FIRST_HIT == 0 {
             missed_before = self.cpus[cpu].missed;
         }
-        if self.cuts && self.is_cut(kind, address, size) || self.rules.apart().concerns(address, size) {
+        if self.cuts && self.is_cut(kind, address, size) || self.rules.parts(address, vaddr, size) {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
             self.access_parts(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
@@ -395,10 +396,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let rest = Record { a: whole.record.a & !(63 << 58) | flags << 58, ..whole.record };
         let (mut done, mut missed_before) = (0u32, whole.missed_before);
         while done < whole.size {
-            let recorded = whole.address + u64::from(done);
-            let (address, most) = self.rules.apart().place(whole.cpu, recorded, whole.size - done);
-            let size = u64::from(most).min(line - (address & (line - 1))) as u32;
-            let vaddr = whole.vaddr.wrapping_add(address.wrapping_sub(whole.address));
+            let (address, vaddr) = (whole.address + u64::from(done), whole.vaddr.wrapping_add(done.into()));
+            let Place { address, vaddr, bytes } = self.rules.place(whole.cpu, address, vaddr, whole.size - done);
+            let size = u64::from(bytes).min(line - (address & (line - 1))) as u32;
             let is_first = done == 0;
             let record = if is_first { whole.record } else { rest };
             self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);

@@ -41,8 +41,10 @@ impl TapFilter {
 
     /// Forgets everything.
     pub fn begin(&mut self, filter: Filter, vcpus: u32) {
-        let Filter { line_log2, index_low, index_bits, clear_on_slice, ordered_stores, by_task, .. } = filter;
+        let Filter { line_log2, index_low, index_bits, clear_on_slice, ordered_stores, by_task, every_access, .. } =
+            filter;
         let modes = u8::from(clear_on_slice) | u8::from(ordered_stores) << 1 | u8::from(by_task) << 2;
+        let modes = modes | u8::from(every_access) << 3;
         writeln!(self.commands, "new {vcpus:x} {line_log2:x} {index_low:x} {index_bits:x} {modes:x}").unwrap();
     }
 
