@@ -12,6 +12,7 @@ mod lines;
 mod live;
 mod plt;
 mod resolve;
+mod structures;
 #[cfg(test)]
 mod tests;
 mod unwind;
@@ -21,3 +22,4 @@ pub use entry::{Entry, entry};
 pub use jit::{JitFunction, JitNames};
 pub use live::{Booted, LiveData};
 pub use resolve::{Sources, resolve};
+pub use structures::{Member, Structure, structures};
