@@ -12,6 +12,7 @@ mod command_line;
 mod follow;
 pub mod huge;
 pub mod keep;
+pub mod layout;
 pub mod local;
 pub mod pace;
 pub mod pair;

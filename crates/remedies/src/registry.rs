@@ -7,6 +7,7 @@ pub const REMEDIES: &[&Remedy] = &[
     &crate::color::REMEDY,
     &crate::huge::REMEDY,
     &crate::keep::REMEDY,
+    &crate::layout::REMEDY,
     &crate::local::REMEDY,
     &crate::pace::REMEDY,
     &crate::pair::REMEDY,

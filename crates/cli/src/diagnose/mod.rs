@@ -241,7 +241,7 @@ fn trace<'r>(
         anyhow::Ok((run, case))
     };
     if args.how.all || args.measure {
-        let (run, case) = record(Look::Closer { tasks: false, length: None })?;
+        let (run, case) = record(Look::Closer { tasks: false, fields: true, length: None })?;
         return Ok((run, case, None));
     }
     let (run, case) = record(Look::First)?;
@@ -255,9 +255,9 @@ fn trace<'r>(
         return Ok((run, case, Some(detected)));
     }
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
-    let tasks = missing.contains("tasks");
+    let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
     drop((detected, case));
     run.discard();
-    let (run, case) = record(Look::Closer { tasks, length })?;
+    let (run, case) = record(Look::Closer { tasks, fields, length })?;
     Ok((run, case, None))
 }

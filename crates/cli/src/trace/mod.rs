@@ -137,6 +137,8 @@ enum Carry {
     Addresses,
     /// Which stores go through the caches: every store is kept, by its call site
     Stores,
+    /// Places of the fields of objects: every access is kept, which takes two to three times the room
+    Fields,
     /// Which CPU a task runs on: the filter forgets at each switch, and lines are shared by tasks
     Tasks,
 }
@@ -331,13 +333,14 @@ fn filter(subject: &Subject<'_>, machine: &Machine) -> Filter {
     let args = subject.args;
     let mut filter = describe::filter_for(machine);
     let is_whole = subject.first_look && describe::every_load_counts(machine);
-    let carries = |part| args.carry.contains(&part) || is_whole && part != Carry::Tasks;
+    let carries = |part| args.carry.contains(&part) || is_whole && matches!(part, Carry::Addresses | Carry::Stores);
     if args.one_line_filter || carries(Carry::Addresses) {
         filter.index_bits = 0;
         filter.index_low = filter.line_log2;
     }
     filter.ordered_stores = carries(Carry::Stores);
     filter.by_task = carries(Carry::Tasks);
+    filter.every_access = args.carry.contains(&Carry::Fields);
     filter.contexts = !args.no_stacks;
     filter.heap = subject.has_heap();
     // Nobody else needs these records, and no curve needs the hits.

@@ -43,8 +43,9 @@ pub enum Look {
     /// With the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
-    /// places, if `tasks` is set. Whole where the run's `length` is known and fits.
-    Closer { tasks: bool, length: Option<Length> },
+    /// places and with the places of fields, if `tasks` and `fields` are set. Whole where the run's `length` is known
+    /// and fits.
+    Closer { tasks: bool, fields: bool, length: Option<Length> },
 }
 
 /// Traces a command to be diagnosed.
@@ -53,8 +54,10 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
     args.record = diagnosed.record.clone();
     args.carry = match look {
         Look::First => Vec::new(),
-        Look::Closer { tasks: false, .. } => vec![Carry::Addresses, Carry::Stores],
-        Look::Closer { tasks: true, .. } => vec![Carry::Addresses, Carry::Stores, Carry::Tasks],
+        Look::Closer { tasks, fields, .. } => {
+            let more = [(tasks, Carry::Tasks), (fields, Carry::Fields)].into_iter().filter(|(is_wanted, _)| *is_wanted);
+            [Carry::Addresses, Carry::Stores].into_iter().chain(more.map(|(_, part)| part)).collect()
+        }
     };
     let plan = match look {
         Look::First => diagnosed.budget.plan(Purpose::FirstLook, None),

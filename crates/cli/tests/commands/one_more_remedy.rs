@@ -82,7 +82,7 @@ fn it_finds_and_rehearses_on_an_observation() {
     assert_eq!(finding["apply"], serde_json::json!(apply));
     let notes = findings["notes"].as_array().unwrap();
     let idle = |remedy| format!("{remedy} did not run: it needs a trace (nearmiss trace -- CMD).");
-    assert_eq!(notes, &["apart", "color", "huge", "keep", "local", "pair"].map(idle));
+    assert_eq!(notes, &["apart", "color", "huge", "keep", "layout", "local", "pair"].map(idle));
     assert!(run.file(run::FINDINGS).is_file());
 
     let page = String::from_utf8(nearmiss(place.path(), &["diagnose"]).stdout).unwrap();

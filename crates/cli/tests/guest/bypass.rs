@@ -115,7 +115,7 @@ fn the_copy_that_pollutes_is_chosen_and_the_one_that_is_read_is_not() {
         let row = rows.iter().find(|row| row[0]["text"] == name).unwrap_or_else(|| panic!("{name}: {table}"));
         row.as_array().unwrap().iter().find_map(|cell| cell["share"].as_f64()).unwrap()
     };
-    assert!(gain("read_records") < 0.0 && gain("keep_records") > 0.02, "{table}");
+    assert!(gain("read_records") < 0.0 && gain("keep_records") > 0.015, "{table}");
     // A name that nothing in the run has is refused by name.
     let unknown = nearmiss(place.path(), &["rehearse", "bypass", "--sites", "nobody"]);
     assert!(unknown.status.code() == Some(2) && stderr(&unknown).contains("--sites nobody"), "{}", stderr(&unknown));

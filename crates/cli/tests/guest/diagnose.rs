@@ -231,6 +231,47 @@ fn objects_that_nobody_outside_may_move_are_found_with_the_reason() {
 }
 
 #[test]
+fn fields_that_lie_far_apart_are_found_with_the_declaration_that_puts_them_together() {
+    let Some(_guest) = for_a_guest() else { return };
+    let program = subject("far-fields");
+    let place = DiagnosedRuns::new();
+    let (findings, stderr) = place.diagnose(&[&program, "--nodes", "8000", "--rounds", "10"]);
+    assert!(stderr.contains("recording again, to rehearse what changes addresses, fields, stores"), "{stderr}");
+    let of_layout = |findings: &Value| {
+        let list = findings["findings"].as_array().unwrap().clone();
+        list.into_iter().find(|finding| finding["remedy"] == "layout")
+    };
+    let finding = of_layout(&findings).unwrap();
+    let symptom = text(&finding, "symptom");
+    assert!(symptom.contains("`struct node` of `far-fields.c:"), "{symptom}");
+    assert!(symptom.contains("8,000 elements of 256 B, of which a visit uses "), "{symptom}");
+    // Each node's key and link are read once a round, and written once.
+    let read = |row| number(cell(&finding, "fields", row, "reads"));
+    let names = [0, 2].map(|row| cell(&finding, "fields", row, "member").as_str().unwrap().to_owned());
+    assert_eq!((names, read(0), read(2)), (["key".to_owned(), "next".to_owned()], 80_000, 80_000));
+    let lines: Vec<&str> =
+        finding["evidence"]["lines"].as_array().unwrap().iter().map(|line| text(line, "text")).collect();
+    for declared in ["uint64_t key; /* at 0 */", "struct node *next; /* at 8, was at 248 */"] {
+        assert!(lines.contains(&declared), "{lines:#?}");
+    }
+    let gain = finding["prediction"]["gain"].as_f64().unwrap();
+    assert!((0.25..0.95).contains(&gain) && finding["apply"].is_null(), "{gain}");
+
+    let run = place.run();
+    let run = run.to_str().unwrap();
+    let rehearsed = place.json(&["rehearse", "layout", run, "--json", "--changes", "order,split"]);
+    let table = &rehearsed["tables"][0]["table"];
+    let changes = [0, 1, 2].map(|row| figure(table, row, "changes").as_str().unwrap().to_owned());
+    assert_eq!(changes, ["as it was", "order", "split"]);
+    let refused = place.nearmiss(&["apply", "layout", "--", "true"]);
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(125) && stderr.contains("by its author"), "{stderr}");
+
+    let (cured, _) = DiagnosedRuns::new().diagnose(&[&program, "--nodes", "8000", "--rounds", "10", "--apart"]);
+    assert!(of_layout(&cured).is_none(), "{cured:#}");
+}
+
+#[test]
 fn programs_without_the_illness_have_no_finding() {
     let Some(_guest) = for_a_guest() else { return };
     let place = DiagnosedRuns::new();
@@ -258,6 +299,11 @@ fn programs_without_the_illness_have_no_finding() {
         }
         let place = DiagnosedRuns::new();
         let (findings, stderr) = place.diagnose(command);
+        if command[0] == chase {
+            // Each node is a line, of which the walk uses a word.
+            assert_eq!(only(&findings)["remedy"], "layout");
+            continue;
+        }
         assert_eq!(findings["findings"].as_array().unwrap().len(), 0, "{command:?}: {:#}", findings["findings"]);
         // A program may wait for what it is: then the heaviest waits that something could save are named.
         let calm = findings["healthy"].as_str().or(findings["unexplained"]["why"].as_str());

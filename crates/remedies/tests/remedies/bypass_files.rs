@@ -123,7 +123,10 @@ fn a_copy_leaves_nothing_and_what_was_cached_stays() {
     let (_, report) = under(shell(&script), &Options::default());
     let (first, pages) = (5 * MIB + 3 * PAGE, (MIB / PAGE) as u64);
     assert_eq!((cached(&source, 0, 0), cached(&source, first, MIB)), (Some((pages, 0)), Some((pages, 0))), "{report}");
-    assert_eq!((settled(&target), cached(&idle, 0, 0)), (0, Some(((9 * MIB / PAGE + 1) as u64, 0))), "{report}");
+    assert_eq!(settled(&target), 0, "{report}");
+    // The kernel may reclaim a few pages meanwhile; a window that is given back has more than a twentieth.
+    let (idle_pages, dirty) = cached(&idle, 0, 0).unwrap();
+    assert!(idle_pages >= (9 * MIB / PAGE) as u64 * 19 / 20 && dirty == 0, "{idle_pages} {dirty} {report}");
     assert!(fs::read(&source).unwrap() == fs::read(&target).unwrap());
     assert_eq!((report.copies, report.files), (1, 3), "{report}");
     assert_eq!(report.dontcache_bytes + report.window_bytes, (2 * 24 + 9) * MIB as u64 + 104, "{report}");

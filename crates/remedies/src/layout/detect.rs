@@ -1,0 +1,70 @@
+//! Structures that the command waits for.
+
+use super::finding::{Layout, NotSeen};
+use super::pieces::Element;
+use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced, replay, structures};
+use nearmiss_machine::attribution::{ElementSizes, FieldUses, UsedElements};
+use nearmiss_machine::describe::can_place_fields;
+use nearmiss_record::finding::LEAST_GAIN;
+use nearmiss_record::model::{ModelRecord, ObjectKind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Share of the cycles from which one object is worth a recording of every access.
+const WORTH_A_RECORDING: f64 = 0.15;
+/// Elements of so few bytes have fields only if they are declared, or a block each.
+const MOST_UNDECLARED: u64 = 32;
+/// All elements of a structure, at most: a replay keeps the places of their pages.
+const MOST_BYTES: u64 = 4 << 30;
+/// Structures that are looked at.
+const MOST: usize = 2;
+
+/// Elements that the command waits for. A trace that dropped accesses shows no fields; then the objects that could matter
+/// are one suspicion.
+pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
+    let case = case.traced()?;
+    let waits = heaviest(&case.model);
+    if can_place_fields(case.filter).is_err() {
+        let worth = waits >= WORTH_A_RECORDING;
+        return Ok(if worth { vec![Box::new(NotSeen::new(waits)) as Box<dyn Suspicion>] } else { Vec::new() });
+    }
+    if waits < LEAST_GAIN && !case.thorough {
+        return Ok(Vec::new());
+    }
+    let cycles = case.model.totals.cycles.max(1) as f64;
+    let matters = |used: &UsedElements| {
+        let bytes = used.count().saturating_mul(used.bytes);
+        used.stall_cycles() as f64 >= LEAST_GAIN * cycles && bytes <= MOST_BYTES
+    };
+    let suspected = elements(case)?.into_iter().filter(matters).take(MOST).filter_map(|used| {
+        let known = used.module.as_ref().map_or(Vec::new(), |module| structures(Path::new(module), used.bytes));
+        let element = Element::new(&used, &known);
+        let is_sure = element.structure.is_some() || is_like_a_structure(&used);
+        Layout::new(case, Arc::new(used), element).filter(|_| is_sure)
+    });
+    Ok(suspected.map(|layout| Box::new(layout) as Box<dyn Suspicion>).collect())
+}
+
+/// Whether elements without a declaration have fields: an array of bytes or words has none, and the parts of an allocator's
+/// blocks look like small elements.
+fn is_like_a_structure(used: &UsedElements) -> bool {
+    used.fields.len() > 1 && (used.is_block || used.bytes > MOST_UNDECLARED)
+}
+
+/// Share of the cycles that the command waits for the object it waits for most.
+fn heaviest(model: &ModelRecord) -> f64 {
+    use ObjectKind::{Global, Heap};
+    let rows = model.objects.iter().filter(|row| matches!(row.kind, Heap | Global));
+    let most = rows.map(|row| row.tally.stall_cycles).max().unwrap_or(0);
+    most as f64 / model.totals.cycles.max(1) as f64
+}
+
+/// Elements and their fields: two replays, of the run as it was.
+fn elements(case: &Traced) -> Result<Vec<UsedElements>, CaseError> {
+    let sizes = case.listen(ElementSizes::new(case.machine(), &case.symbols))?.sizes();
+    if sizes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let uses = case.listen(FieldUses::new(case.machine(), &case.symbols, sizes))?;
+    Ok(uses.elements(&replay::side(&case.run)?, &case.symbols))
+}

@@ -1,0 +1,246 @@
+//! Changes of a structure that are worth a rehearsal.
+
+use super::orders::{Judge, Order, placed};
+use super::pieces::Element;
+use nearmiss_record::policy::{PlacedField, Rearranged};
+
+/// Share of the visits that a hot part serves alone, at least.
+const HOT: f64 = 0.9;
+/// Share of an element's bytes that its hot part has, at most.
+const MOST_HOT: f64 = 0.75;
+/// Share of lines that an order saves, at least.
+const LEAST_SAVED: f64 = 0.02;
+/// Header of a block of glibc's malloc, and the size that blocks are multiples of.
+const BLOCK_HEADER: u64 = 8;
+const BLOCK_MULTIPLE: u64 = 16;
+
+/// Kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Another order of the fields.
+    Order,
+    /// Elements of whole lines.
+    Align,
+    /// Hot and cold fields in two arrays.
+    Split,
+    /// Fields that are used apart in arrays of their own.
+    Columns,
+}
+
+impl Change {
+    /// All of them.
+    pub const ALL: [Change; 4] = [Change::Order, Change::Align, Change::Split, Change::Columns];
+
+    /// Name, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Order => "order",
+            Change::Align => "align",
+            Change::Split => "split",
+            Change::Columns => "columns",
+        }
+    }
+}
+
+/// A change, with the places of all pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Its kind.
+    pub change: Change,
+    /// New arrays; the first has what is used most.
+    pub parts: Vec<Order>,
+}
+
+impl Proposal {
+    /// Bytes of an element in all arrays.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    /// The change as a policy has it, without the places of the elements.
+    pub fn rearranged(&self, element: &Element, ground: Ground) -> Rearranged {
+        let is_aligned = self.change == Change::Align;
+        let stride = if is_aligned { |bytes| bytes } else { ground.stride() };
+        let field = |part: usize, &(at, to): &(usize, u64)| {
+            let piece = &element.pieces[at];
+            PlacedField { from: piece.from, to: piece.to, part: part as u32, at: to }
+        };
+        let fields = self.parts.iter().enumerate();
+        Rearranged {
+            elements: Vec::new(),
+            bytes: element.bytes,
+            begin: if is_aligned { 0 } else { ground.begin },
+            parts: self.parts.iter().map(|part| stride(part.bytes)).collect(),
+            fields: fields.flat_map(|(part, order)| order.places.iter().map(move |place| field(part, place))).collect(),
+        }
+    }
+}
+
+/// Bytes from one block of glibc's malloc to the next.
+pub fn block_bytes(bytes: u64) -> u64 {
+    (bytes + BLOCK_HEADER).next_multiple_of(BLOCK_MULTIPLE).max(2 * BLOCK_MULTIPLE)
+}
+
+/// Where elements lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground {
+    /// Bytes of a line.
+    pub line: u64,
+    /// Bytes behind the begin of a line at which the first element begins.
+    pub begin: u64,
+    /// Each element is a block of the allocator.
+    pub is_block: bool,
+}
+
+impl Ground {
+    /// Bytes from one element to the next.
+    fn stride(self) -> fn(u64) -> u64 {
+        if self.is_block { block_bytes } else { |bytes| bytes }
+    }
+
+    fn judge(self, element: &Element, least_bytes: u64) -> Judge<'_> {
+        Judge { visits: &element.visits, line: self.line, least_bytes, begin: self.begin, stride: self.stride() }
+    }
+}
+
+/// Returns the changes that could help, one of a kind.
+pub fn proposals(element: &Element, ground: Ground) -> Vec<Proposal> {
+    let arrays = || columns(element).filter(|_| !ground.is_block);
+    let all = [order(element, ground), align(element, ground), split(element, ground), arrays()];
+    all.into_iter().flatten().collect()
+}
+
+/// Lines that a visit touches, on average.
+pub fn lines_a_visit(element: &Element, ground: Ground) -> f64 {
+    let judge = ground.judge(element, 0);
+    judge.lines(&element.pieces, &as_it_was(element)) / judge.judged().max(1) as f64
+}
+
+fn as_it_was(element: &Element) -> Order {
+    let places = element.pieces.iter().enumerate().map(|(at, piece)| (at, piece.from)).collect();
+    Order { places, bytes: element.bytes }
+}
+
+fn order(element: &Element, ground: Ground) -> Option<Proposal> {
+    let judge = ground.judge(element, 0);
+    let before = judge.lines(&element.pieces, &as_it_was(element));
+    let (best, lines) = judge.best(&element.pieces);
+    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal { change: Change::Order, parts: vec![best] })
+}
+
+/// Elements of whole lines, where they straddle some.
+fn align(element: &Element, ground: Ground) -> Option<Proposal> {
+    let whole = element.bytes.next_multiple_of(ground.line);
+    if element.bytes < ground.line || whole == element.bytes && ground.begin == 0 && !ground.is_block {
+        return None;
+    }
+    let before = ground.judge(element, 0).lines(&element.pieces, &as_it_was(element));
+    let aligned = Ground { begin: 0, is_block: false, ..ground };
+    let (best, lines) = aligned.judge(element, whole).best(&element.pieces);
+    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal { change: Change::Align, parts: vec![best] })
+}
+
+/// The pieces that most visits use alone, and the others behind them.
+fn split(element: &Element, ground: Ground) -> Option<Proposal> {
+    let (mut hot, mut served, all) = (0u128, 0, element.all_visits());
+    for (set, count) in &element.visits {
+        if served as f64 >= HOT * all as f64 {
+            break;
+        }
+        hot |= set;
+        served += count;
+    }
+    let (mut first, rest): (Vec<usize>, Vec<usize>) = (0..element.pieces.len()).partition(|at| hot >> at & 1 != 0);
+    let bytes: u64 = first.iter().map(|at| element.pieces[*at].bytes()).sum();
+    if first.is_empty() || rest.is_empty() || bytes as f64 > MOST_HOT * element.bytes as f64 {
+        return None;
+    }
+    // Larger alignments first, so that no bytes are lost between them.
+    first.sort_by_key(|at| std::cmp::Reverse(element.pieces[*at].alignment()));
+    let (line, stride) = (ground.line, ground.stride());
+    let mut hot = placed(&element.pieces, &first, 0);
+    // A hot part that would straddle lines is no smaller than a power of two.
+    if hot.bytes < line && !line.is_multiple_of(hot.bytes) && hot.bytes.next_power_of_two() * 4 <= hot.bytes * 5 {
+        hot.bytes = hot.bytes.next_power_of_two();
+    }
+    if stride(hot.bytes) >= stride(element.bytes) {
+        return None;
+    }
+    Some(Proposal { change: Change::Split, parts: vec![hot, placed(&element.pieces, &rest, 0)] })
+}
+
+/// One array for each group of pieces that are used together.
+fn columns(element: &Element) -> Option<Proposal> {
+    let mut groups: Vec<(u128, Vec<usize>)> = Vec::new();
+    for at in 0..element.pieces.len() {
+        // The visits that use a piece are those of its group.
+        let uses = element.visits.iter().enumerate().take(128).filter(|(_, (set, _))| set >> at & 1 != 0);
+        let users = uses.fold(0u128, |all, (visit, _)| all | 1 << visit);
+        match groups.iter_mut().find(|(known, _)| *known == users) {
+            Some((_, group)) => group.push(at),
+            None => groups.push((users, vec![at])),
+        }
+    }
+    let used = groups.iter().filter(|(users, _)| *users != 0).count();
+    if used < 2 {
+        return None;
+    }
+    groups.sort_by_key(|(users, _)| *users == 0);
+    let parts = groups.iter().map(|(_, group)| placed(&element.pieces, group, 0)).collect();
+    Some(Proposal { change: Change::Columns, parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pieces::tests::used;
+    use super::*;
+
+    const GROUND: Ground = Ground { line: 64, begin: 0, is_block: false };
+
+    fn of(bytes: u64, fields: &[(u32, u32)], visits: &[(u128, u64)]) -> (Element, Vec<Proposal>) {
+        let element = Element::new(&used(bytes, fields, visits), &[]);
+        let found = proposals(&element, GROUND);
+        (element, found)
+    }
+
+    fn names(found: &[Proposal]) -> Vec<&'static str> {
+        found.iter().map(|proposal| proposal.change.name()).collect()
+    }
+
+    #[test]
+    fn two_words_of_a_large_node_are_put_together_or_split_off() {
+        let (element, found) = of(256, &[(0, 8), (248, 256)], &[(0b11, 1000)]);
+        assert_eq!(names(&found), ["order", "split"]);
+        assert_eq!(found[1].parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [16, 240]);
+        let policy = found[1].rearranged(&element, GROUND);
+        assert_eq!(policy.fields[1], PlacedField { from: 248, to: 256, part: 0, at: 8 });
+        assert_eq!(
+            found[1].rearranged(&element, Ground { is_block: true, ..GROUND }).parts,
+            [32, 256],
+            "as malloc's blocks"
+        );
+    }
+
+    #[test]
+    fn an_element_of_which_all_is_used_stays_as_it_is() {
+        let (_, found) = of(16, &[(0, 8), (8, 16)], &[(0b11, 1000)]);
+        assert!(found.is_empty(), "{found:?}");
+        let fields: Vec<(u32, u32)> = (0..8).map(|at| (at * 8, at * 8 + 8)).collect();
+        assert!(of(64, &fields, &[(0xff, 1000)]).1.is_empty());
+    }
+
+    #[test]
+    fn elements_that_straddle_lines_are_aligned() {
+        let fields: Vec<(u32, u32)> = (0..9).map(|at| (at * 8, at * 8 + 8)).collect();
+        let (_, found) = of(72, &fields, &[(0b11111111, 1000)]);
+        assert!(names(&found).contains(&"align"), "{found:?}");
+        assert_eq!(found.iter().find(|one| one.change == Change::Align).map(Proposal::bytes), Some(128));
+    }
+
+    #[test]
+    fn fields_that_are_scanned_apart_have_arrays_of_their_own() {
+        let (_, found) = of(32, &[(0, 8), (8, 16), (16, 24), (24, 32)], &[(0b1, 500), (0b10, 500), (0b1100, 500)]);
+        let columns = found.iter().find(|one| one.change == Change::Columns);
+        assert_eq!(columns.map(|one| one.parts.len()), Some(3));
+    }
+}
