@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from traced import MACHINE, cpu, numbers, trace
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-PARTS = ["", "stores", "tasks", "stores,tasks", "addresses", "addresses,stores,tasks"]
+PARTS = ["", "stores", "tasks", "stores,tasks", "addresses", "addresses,stores,tasks", "fields"]
 
 
 def measure(cpus, part):

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Programs whose structures waste cache lines, and programs whose structures do not, under `diagnose`.
+
+    experiments/layout/run.py [--only GLOB] [--pairs 7] [--within 60s]
+
+Each program has a twin (-DFIXED) in which its author placed the fields otherwise. A gain is the share of the command's CPU
+time (user and system) that is saved: predicted by the finding of `layout` of `nearmiss diagnose`, for the whole run where
+that is known, and measured between program and twin, medians of interleaved pairs with quartiles. The twin is one change,
+the finding may propose another. Twins and the other programs should have no finding of `layout`.
+The environment's NEARMISS names another binary than target/release/nearmiss.
+"""
+
+import argparse, fnmatch, glob, os, statistics, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.dirname(HERE))
+from traced import call, cpu, cpu_s  # noqa: E402
+
+GAIN = ["session-walk", "sensor-scan", "trie-straddle", "particles", "hash-probe", "bst-payload", "agents", "entities", "orders", "routers"]
+DO_NOT = ["quote-honest", "quads-random", "small-table", "hot-first", "ledger-seq"]
+NEAR = 0.15
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nearmiss", default=os.environ.get("NEARMISS", f"{ROOT}/target/release/nearmiss"))
+    parser.add_argument("--only", metavar="GLOB", default="*")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--within", metavar="TIME", default="60s")
+    return parser.parse_args()
+
+
+def built(name, place):
+    """The commands of a program and of its twin."""
+    source = glob.glob(f"{HERE}/{name}.c*")[0]
+    sides = [("", []), ("-fixed", ["-DFIXED"])]
+    for side, flags in sides:
+        compiler = "g++" if source.endswith(".cc") else "gcc"
+        subprocess.run([compiler, "-O2", "-g", *flags, "-o", f"{place}/{name}{side}", source], check=True)
+    return [[f"{place}/{name}{side}"] for side, _ in sides]
+
+
+def measured(plain, twin, pairs):
+    """The median of the pairs' savings, and their quartiles."""
+    saved = []
+    for pair in range(pairs):
+        sides = {side: cpu_s(plain if side else twin) for side in ((0, 1) if pair % 2 else (1, 0))}
+        saved.append(1 - sides[0] / sides[1])
+    low, middle, high = statistics.quantiles(saved, n=4)
+    return {"gain": middle, "low": low, "high": high}
+
+
+def ranged(saved):
+    return f"{saved['gain']:4.0%} [{saved['low']:.0%}, {saved['high']:.0%}]"
+
+
+def found(command, chosen, place):
+    """The finding of `layout` with its prediction, for the whole run where that is known; None without one."""
+    findings = call(chosen.nearmiss, place, "diagnose", "--json", "--within", chosen.within, "--", *command)["findings"]
+    of_layout = [finding for finding in findings if finding["remedy"] == "layout"]
+    if not of_layout:
+        return None
+    prediction = of_layout[0]["prediction"]
+    return {**of_layout[0], "model": {**prediction, **(prediction.get("of_whole_run") or {})}}
+
+
+def judge(name, commands, chosen, place):
+    """Prints the program's line; whether `layout` is found, whether its prediction is near, and whether the twin has none."""
+    finding = found(commands[0], chosen, place)
+    saved = measured(*commands, chosen.pairs) if name in GAIN else {"gain": 0.0, "low": 0.0, "high": 0.0}
+    off = (finding["model"]["gain"] if finding else 0.0) - max(saved["gain"], 0.0)
+    of_twin = found(commands[1], chosen, place) if name in GAIN else None
+    what = f"{ranged(finding['model'])}: {finding['treatment']}" if finding else "no finding"
+    twin = f"; twin: {ranged(of_twin['model'])}: {of_twin['treatment']}" if of_twin else ""
+    print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({off * 100:+.0f}) predicted {what}{twin}", flush=True)
+    return finding is not None, abs(off) <= NEAR, of_twin is None
+
+
+def main():
+    chosen = options()
+    names = [name for name in GAIN + DO_NOT if fnmatch.fnmatch(name, chosen.only)]
+    print(f"# experiments/layout/run.py --pairs {chosen.pairs}, {time.strftime('%F %H:%M')}, {cpu()},"
+          f" load {os.getloadavg()[0]:.1f}{' (busy)' if os.getloadavg()[0] > 0.5 else ''}")
+    with tempfile.TemporaryDirectory() as place:
+        judged = {name: judge(name, built(name, place), chosen, place) for name in names}
+    sick, others = ([judged[name] for name in names if (name in GAIN) == gains] for gains in (True, False))
+    print(f"found {sum(found for found, _, _ in sick)} of {len(sick)}, within {NEAR * 100:.0f} points"
+          f" {sum(near for _, near, _ in sick)} of {len(sick)}; false in {sum(found for found, _, _ in others)} of {len(others)}"
+          f" others, in {sum(not none for _, _, none in sick)} of {len(sick)} twins")
+
+
+if __name__ == "__main__":
+    main()
