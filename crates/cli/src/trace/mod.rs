@@ -137,7 +137,7 @@ enum Carry {
     Addresses,
     /// Which stores go through the caches: every store is kept, by its call site
     Stores,
-    /// Places of the fields of objects: every access is kept, which takes two to three times the room
+    /// Places of the fields of objects: every access is kept, some four times the records of the default
     Fields,
     /// Which CPU a task runs on: the filter forgets at each switch, and lines are shared by tasks
     Tasks,

@@ -28,16 +28,14 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         let worth = waits >= WORTH_A_RECORDING;
         return Ok(if worth { vec![Box::new(NotSeen::new(waits)) as Box<dyn Suspicion>] } else { Vec::new() });
     }
-    if waits < LEAST_GAIN && !case.thorough {
-        return Ok(Vec::new());
-    }
     let cycles = case.model.totals.cycles.max(1) as f64;
     let matters = |used: &UsedElements| {
         let bytes = used.count().saturating_mul(used.bytes);
         used.stall_cycles() as f64 >= LEAST_GAIN * cycles && bytes <= MOST_BYTES
     };
     let suspected = elements(case)?.into_iter().filter(matters).take(MOST).filter_map(|used| {
-        let known = used.module.as_ref().map_or(Vec::new(), |module| structures(Path::new(module), used.bytes));
+        let module = used.module.as_deref().or_else(|| program(case));
+        let known = module.map_or(Vec::new(), |module| structures(Path::new(module), used.bytes));
         let element = Element::new(&used, &known);
         let is_sure = element.structure.is_some() || is_like_a_structure(&used);
         Layout::new(case, Arc::new(used), element).filter(|_| is_sure)
@@ -45,13 +43,23 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     Ok(suspected.map(|layout| Box::new(layout) as Box<dyn Suspicion>).collect())
 }
 
-/// Whether elements without a declaration have fields: an array of bytes or words has none, and the parts of an allocator's
-/// blocks look like small elements.
-fn is_like_a_structure(used: &UsedElements) -> bool {
-    used.fields.len() > 1 && (used.is_block || used.bytes > MOST_UNDECLARED)
+/// Path of the program that was recorded.
+fn program(case: &Traced) -> Option<&str> {
+    let name = Path::new(case.manifest.command.first()?).file_name()?;
+    let mut modules = case.symbols.modules.iter().map(String::as_str);
+    modules.find(|module| Path::new(module).file_name() == Some(name))
 }
 
-/// Share of the cycles that the command waits for the object it waits for most.
+/// Whether elements without a declaration have fields: an array of bytes or words has none, the parts of an allocator's
+/// blocks look like small elements, and a mapping may have anything in it.
+fn is_like_a_structure(used: &UsedElements) -> bool {
+    used.kind != ObjectKind::Anonymous
+        && used.is_agreed
+        && used.fields.len() > 1
+        && (used.is_block || used.bytes > MOST_UNDECLARED)
+}
+
+/// Share of the cycles that the command waits for the block or variable it waits for most.
 fn heaviest(model: &ModelRecord) -> f64 {
     use ObjectKind::{Global, Heap};
     let rows = model.objects.iter().filter(|row| matches!(row.kind, Heap | Global));

@@ -20,7 +20,7 @@ pub fn evidence(
 ) -> Evidence {
     let visit = format!(
         "A visit of an element uses {:.0} of its {} on {lines_a_visit:.1} lines, on average.",
-        element.bytes_a_visit(),
+        element.bytes_a_visit,
         bytes(element.bytes)
     );
     let lines = [line("Visits", visit)].into_iter().chain(visits(element)).chain(fields(used, element));

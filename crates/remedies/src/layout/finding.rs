@@ -51,7 +51,7 @@ impl Layout {
             percent(self.most_gain),
             self.name(),
             bytes(self.used.bytes),
-            self.element.bytes_a_visit()
+            self.element.bytes_a_visit
         )
     }
 
@@ -68,7 +68,7 @@ impl Layout {
             self.lines(),
             bytes(line),
             fetched,
-            self.element.bytes_a_visit()
+            self.element.bytes_a_visit
         )
     }
 

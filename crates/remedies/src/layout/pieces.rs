@@ -53,6 +53,8 @@ pub struct Element {
     pub pieces: Vec<Piece>,
     /// Sets of pieces that were used together, and how often; most frequent first.
     pub visits: Vec<(u128, u64)>,
+    /// Bytes that a visit uses, on average.
+    pub bytes_a_visit: f64,
 }
 
 impl Element {
@@ -68,6 +70,7 @@ impl Element {
             structure: structure.map(|structure| structure.name.clone()),
             pieces,
             visits: Vec::new(),
+            bytes_a_visit: bytes_a_visit(used),
         };
         for piece in &mut element.pieces {
             let inside =
@@ -92,15 +95,17 @@ impl Element {
     pub fn all_visits(&self) -> u64 {
         self.visits.iter().map(|(_, count)| count).sum()
     }
+}
 
-    /// Bytes that a visit uses, on average.
-    pub fn bytes_a_visit(&self) -> f64 {
-        let bytes = |set: u128| -> u64 {
-            self.pieces.iter().enumerate().filter(|(at, _)| set >> at & 1 != 0).map(|(_, piece)| piece.bytes()).sum()
-        };
-        let sum: f64 = self.visits.iter().map(|(set, count)| bytes(*set) as f64 * *count as f64).sum();
-        sum / self.all_visits().max(1) as f64
-    }
+/// Bytes of the fields that a visit uses, on average.
+fn bytes_a_visit(used: &UsedElements) -> f64 {
+    let bytes = |set: u128| -> u64 {
+        let fields = used.fields.iter().enumerate().filter(|(at, _)| set >> at & 1 != 0);
+        fields.map(|(_, field)| u64::from(field.to - field.from)).sum()
+    };
+    let all: u64 = used.visits.iter().map(|(_, count)| count).sum();
+    let sum: f64 = used.visits.iter().map(|(set, count)| bytes(*set) as f64 * *count as f64).sum();
+    sum / all.max(1) as f64
 }
 
 fn member(member: &Member) -> Piece {
@@ -162,6 +167,7 @@ pub mod tests {
             module: None,
             bytes,
             is_block: false,
+            is_agreed: true,
             fields: fields.iter().map(field).collect(),
             visits: visits.to_vec(),
             elements: Vec::new(),
@@ -179,7 +185,7 @@ pub mod tests {
         let pieces: Vec<_> = element.pieces.iter().map(|p| (p.from, p.to, p.alignment(), p.references)).collect();
         assert_eq!(pieces, [(0, 8, 8, 10), (8, 16, 8, 0), (16, 20, 4, 10), (20, 64, 4, 0)]);
         assert_eq!(element.visits, [(0b100, 5), (0b001, 3)]);
-        assert_eq!(element.bytes_a_visit(), (4.0 * 5.0 + 8.0 * 3.0) / 8.0);
+        assert_eq!(element.bytes_a_visit, (4.0 * 5.0 + 8.0 * 3.0) / 8.0);
     }
 
     #[test]

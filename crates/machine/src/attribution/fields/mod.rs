@@ -26,8 +26,11 @@ struct Touched {
     start: u64,
 }
 
-/// Returns the object of a reference, if elements are looked for there: in blocks and variables. A mapping without a file is
-/// most often an allocator's, with elements of many kinds.
+/// Bytes ahead of a block that glibc's malloc maps for itself.
+const MAPPED_HEADER: u64 = 16;
+
+/// Returns the object of a reference, if elements are looked for there: in blocks, variables and mappings without a file,
+/// which are taken for blocks whose allocation was not recorded.
 #[inline]
 fn touched(touches: &mut Touches, reference: &Effective) -> Option<Touched> {
     let cpu = touches.data(reference)?;
@@ -37,5 +40,10 @@ fn touched(touches: &mut Touches, reference: &Effective) -> Option<Touched> {
     }
     let (object, start) = touches.tracker.find(touches.pid(cpu), record.vaddr(), record.physical_page());
     let key = &touches.tracker.objects.rows[object.0 as usize].key;
-    matches!(key, Key::Heap { .. } | Key::Global { .. }).then_some(Touched { cpu, object, start })
+    let start = match key {
+        Key::Heap { .. } | Key::Global { .. } => start,
+        Key::Anonymous { .. } => start + MAPPED_HEADER,
+        _ => return None,
+    };
+    (record.vaddr() >= start).then_some(Touched { cpu, object, start })
 }

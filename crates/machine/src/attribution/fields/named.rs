@@ -5,6 +5,7 @@ use super::super::names::Names;
 use super::super::objects::Key;
 use super::super::pages::PageSet;
 use super::super::sites::{Site, Sites};
+use super::sizes::ElementSize;
 use super::spans::{self, Count};
 use super::uses::{FieldUses, Uses, granule_bytes, granules};
 use nearmiss_record::model::ObjectKind;
@@ -51,6 +52,8 @@ pub struct UsedElements {
     pub bytes: u64,
     /// Each block of the allocator is one element.
     pub is_block: bool,
+    /// Most references agree on the bytes; else a declaration must have as many.
+    pub is_agreed: bool,
     /// Ascending.
     pub fields: Vec<UsedField>,
     /// Sets of fields that were used together, a bit each, and how often; most frequent first.
@@ -92,9 +95,9 @@ fn elements(found: &FieldUses, side: &SideTables, symbols: &Symbols) -> Vec<Used
     let no_pages = PageSet::default();
     let namer = Namer::new(&found.touches().tracker.objects.rows, &no_pages, &names);
     let sites = Sites::new(&names, &found.touches().log, symbols);
-    let mut rows: BTreeMap<(Title, u64, bool), Row<'_>> = BTreeMap::new();
+    let mut rows: BTreeMap<(Title, ElementSize), Row<'_>> = BTreeMap::new();
     for (at, uses) in found.uses.iter().enumerate().filter_map(|(at, uses)| Some((at, uses.as_deref()?))) {
-        let row = rows.entry((namer.title(found.key(at)), uses.size.bytes, uses.size.is_block)).or_default();
+        let row = rows.entry((namer.title(found.key(at)), uses.size)).or_default();
         row.uses.push(uses);
         match found.key(at) {
             Key::Heap { context } => {
@@ -106,11 +109,23 @@ fn elements(found: &FieldUses, side: &SideTables, symbols: &Symbols) -> Vec<Used
         }
     }
     let mut taken = BTreeSet::new();
-    let named = rows.into_iter().map(|((title, bytes, is_block), row)| {
+    let named = rows.into_iter().map(|((title, size), row)| {
+        let ElementSize { bytes, is_block, is_agreed } = size;
         let (fields, visits) = row.fields(bytes, &names);
         let elements = row.elements(bytes, &mut taken);
         let Row { site, module, .. } = row;
-        UsedElements { kind: title.kind, name: title.name, site, module, bytes, is_block, fields, visits, elements }
+        UsedElements {
+            kind: title.kind,
+            name: title.name,
+            site,
+            module,
+            bytes,
+            is_block,
+            is_agreed,
+            fields,
+            visits,
+            elements,
+        }
     });
     let mut named: Vec<UsedElements> = named.filter(|one| !one.elements.is_empty()).collect();
     named.sort_by_key(|one| Reverse(one.stall_cycles()));

@@ -16,14 +16,18 @@ const LEAST_BYTES: u64 = 16;
 const MOST_BYTES: u64 = 4096;
 /// Share of an object's references whose instructions agree on the bytes.
 const AGREE: f64 = 0.75;
+/// Such a share where others may step through arrays inside the elements.
+const SOME_AGREE: f64 = 0.3;
 
 /// Bytes of the elements of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ElementSize {
     /// Bytes from one element to the next.
     pub bytes: u64,
     /// Each block of the allocator is one element.
     pub is_block: bool,
+    /// Most references agree; else a declaration must have as many bytes.
+    pub is_agreed: bool,
 }
 
 /// Element sizes by object.
@@ -88,13 +92,13 @@ impl ElementSizes {
 /// The largest size that most references agree on; a block of which each instruction uses one place is one element.
 fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
     let all: u64 = steps.iter().map(|steps| steps.references).sum();
-    let agree = |bytes: u64| {
+    let agreeing = |bytes: u64| {
         let agreeing = steps.iter().filter(|steps| steps.divisor.is_multiple_of(bytes));
-        agreeing.map(|steps| steps.references).sum::<u64>() as f64 >= AGREE * all as f64
+        agreeing.map(|steps| steps.references).sum::<u64>() as f64 / all.max(1) as f64
     };
     let is_block = object.count > 1 && !object.sizes_differ && (LEAST_BYTES..=MOST_BYTES).contains(&object.bytes);
-    if is_block && matches!(object.key, Key::Heap { .. }) && agree(object.bytes) {
-        return Some(ElementSize { bytes: object.bytes, is_block });
+    if is_block && matches!(object.key, Key::Heap { .. }) && agreeing(object.bytes) >= AGREE {
+        return Some(ElementSize { bytes: object.bytes, is_block, is_agreed: true });
     }
     let mut candidates: Vec<u64> = steps.iter().map(|steps| steps.divisor).collect();
     candidates.retain(|bytes| (LEAST_BYTES..=MOST_BYTES).contains(bytes));
@@ -102,8 +106,11 @@ fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
     candidates.dedup();
     // One element is no array.
     let fits = |bytes: &u64| object.sizes_differ || object.bytes >= 2 * bytes;
-    let bytes = candidates.into_iter().rev().find(|bytes| agree(*bytes) && fits(bytes))?;
-    Some(ElementSize { bytes, is_block: false })
+    candidates.retain(fits);
+    let largest = |share: f64| candidates.iter().rev().copied().find(|bytes| agreeing(*bytes) >= share);
+    let agreed = largest(AGREE);
+    let bytes = agreed.or_else(|| largest(SOME_AGREE))?;
+    Some(ElementSize { bytes, is_block: false, is_agreed: agreed.is_some() })
 }
 
 impl Observer for ElementSizes {
@@ -153,7 +160,9 @@ mod tests {
     fn an_element_is_what_most_references_step_by() {
         let array = object(1, 1 << 20);
         assert_eq!(bytes(&array, &[steps(72, 100), steps(144, 50), steps(8, 40)]), Some((72, false)));
-        assert_eq!(bytes(&array, &[steps(72, 100), steps(8, 100)]), None, "as many step by words");
+        let unsure = Some(ElementSize { bytes: 72, is_block: false, is_agreed: false });
+        assert_eq!(size(&array, &[steps(72, 100), steps(8, 100)]), unsure, "as many step by words");
+        assert_eq!(bytes(&array, &[steps(72, 20), steps(8, 100)]), None, "most step by words");
         assert_eq!(bytes(&array, &[steps(8, 100)]), None, "an array of words");
         assert_eq!(bytes(&object(1, 100), &[steps(72, 100)]), None, "there is one element");
     }
