@@ -6,18 +6,21 @@
 Each program has a twin (-DFIXED) in which its author placed the fields otherwise. A gain is the share of the command's CPU
 time (user and system) that is saved: predicted by the finding of `layout` of `nearmiss diagnose`, for the whole run where
 that is known, and measured between program and twin, medians of interleaved pairs with quartiles. The twin is one change,
-the finding may propose another. Twins and the other programs should have no finding of `layout`.
+the finding may propose another: in round brackets is what the finding predicts for a change of the twin's kind, and how
+many points off that is. Twins and the other programs should have no finding of `layout`.
 The environment's NEARMISS names another binary than target/release/nearmiss.
 """
 
-import argparse, fnmatch, glob, os, statistics, subprocess, sys, tempfile, time
+import argparse, fnmatch, glob, os, re, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
 from traced import call, cpu, cpu_s  # noqa: E402
 
-GAIN = ["session-walk", "sensor-scan", "trie-straddle", "particles", "hash-probe", "bst-payload", "agents", "entities", "orders", "routers"]
+# Programs that gain, and the kind of change that the twin is.
+GAIN = {"session-walk": "split", "sensor-scan": "split", "trie-straddle": "align", "particles": "columns", "hash-probe": "split",
+        "bst-payload": "order", "agents": "order", "entities": "columns", "orders": "order", "routers": "order"}
 DO_NOT = ["quote-honest", "quads-random", "small-table", "hot-first", "ledger-seq"]
 NEAR = 0.15
 
@@ -62,24 +65,27 @@ def found(command, chosen, place):
     if not of_layout:
         return None
     prediction = of_layout[0]["prediction"]
-    return {**of_layout[0], "model": {**prediction, **(prediction.get("of_whole_run") or {})}}
+    lines = {line["label"]: line["text"] for line in of_layout[0]["evidence"]["lines"]}
+    kinds = {kind: float(share) / 100 for kind, share in re.findall(r"(\w+) (-?[\d.]+)%", lines["Changes"])}
+    return {**of_layout[0], "model": {**prediction, **(prediction.get("of_whole_run") or {})}, "kinds": kinds}
 
 
 def judge(name, commands, chosen, place):
     """Prints the program's line; whether `layout` is found, whether its prediction is near, and whether the twin has none."""
     finding = found(commands[0], chosen, place)
     saved = measured(*commands, chosen.pairs) if name in GAIN else {"gain": 0.0, "low": 0.0, "high": 0.0}
-    off = (finding["model"]["gain"] if finding else 0.0) - max(saved["gain"], 0.0)
+    alike = finding["kinds"].get(GAIN.get(name), finding["model"]["gain"]) if finding else 0.0
+    off = max(alike, 0.0) - max(saved["gain"], 0.0)
     of_twin = found(commands[1], chosen, place) if name in GAIN else None
     what = f"{ranged(finding['model'])}: {finding['treatment']}" if finding else "no finding"
     twin = f"; twin: {ranged(of_twin['model'])}: {of_twin['treatment']}" if of_twin else ""
-    print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({off * 100:+.0f}) predicted {what}{twin}", flush=True)
+    print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
     return finding is not None, abs(off) <= NEAR, of_twin is None
 
 
 def main():
     chosen = options()
-    names = [name for name in GAIN + DO_NOT if fnmatch.fnmatch(name, chosen.only)]
+    names = [name for name in [*GAIN, *DO_NOT] if fnmatch.fnmatch(name, chosen.only)]
     print(f"# experiments/layout/run.py --pairs {chosen.pairs}, {time.strftime('%F %H:%M')}, {cpu()},"
           f" load {os.getloadavg()[0]:.1f}{' (busy)' if os.getloadavg()[0] > 0.5 else ''}")
     with tempfile.TemporaryDirectory() as place:
