@@ -54,6 +54,7 @@ RESULTS = {
         ("accelerator/hits.txt", "experiments/accelerator/hits.py", [r"ratio to nginx"]),
     ],
     "Time to an answer, and what recording costs": [
+        ("answer/window.txt", "experiments/answer/window.py 7", [r"times"]),
         ("answer/real.txt", "experiments/answer/real.py", [r"native"]),
         ("answer/zen5.txt", "experiments/answer/run.py", [r"alone .*answer", r"M records:"]),
         ("foundation/slowdown.txt", "cargo bench -p nearmiss-cli --bench foundation -- slowdown", [r"×"]),
