@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs whose structures waste cache lines, and programs whose structures do not, under `diagnose`.
+"""Programs with structures that waste cache lines, and programs without, under `diagnose`.
 
     experiments/layout/run.py [--only GLOB] [--pairs 7] [--within 60s]
 

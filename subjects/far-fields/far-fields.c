@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Walks a list in random order whose nodes have their key at one end and their link at the other, with text between
- * that the walk does not use. --apart keeps the text in an array of its own, which is the cure. */
+ * Walks a list in random order. Its nodes have a key at one end and a link at the other, with text between that the
+ * walk does not use. --apart keeps the text in an array of its own, which is the cure. */
 #include "subject.h"
 
 enum { TEXT_BYTES = 240 };
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
         {"apart", "keep the text apart from the nodes", &apart, 1},
         {0},
     };
-    subject_options(argc, argv, "Walks a list in random order, of whose nodes the two ends are used.", options);
+    subject_options(argc, argv, "Walks a list in random order, and uses the two ends of its nodes.", options);
     if (nodes < 2)
         subject_fail(argv[0], "--nodes is at least 2");
     uint64_t *order = shuffled(nodes);

@@ -8,7 +8,6 @@ use nearmiss_machine::describe::can_place_fields;
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::model::{ModelRecord, ObjectKind};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Share of the cycles from which one object is worth a recording of every access.
 const WORTH_A_RECORDING: f64 = 0.15;
@@ -38,7 +37,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         let known = module.map_or(Vec::new(), |module| structures(Path::new(module), used.bytes));
         let element = Element::new(&used, &known);
         let is_sure = element.structure.is_some() || is_like_a_structure(&used);
-        Layout::new(case, Arc::new(used), element).filter(|_| is_sure)
+        Layout::new(case, used, element).filter(|_| is_sure)
     });
     Ok(suspected.map(|layout| Box::new(layout) as Box<dyn Suspicion>).collect())
 }

@@ -10,14 +10,13 @@ use nearmiss_machine::attribution::UsedElements;
 use nearmiss_record::finding::{Base, Evidence, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
-use std::sync::Arc;
 
 /// A simpler change is proposed if it saves all but so much of what the best one saves.
 const SIMPLER: f64 = 0.02;
 
 /// Elements of one structure, and changes that could help.
 pub struct Layout {
-    used: Arc<UsedElements>,
+    used: UsedElements,
     element: Element,
     ground: Ground,
     proposals: Vec<Proposal>,
@@ -26,7 +25,7 @@ pub struct Layout {
 
 impl Layout {
     /// Makes the suspicion, if there is a change that could help.
-    pub fn new(case: &Traced, used: Arc<UsedElements>, element: Element) -> Option<Self> {
+    pub fn new(case: &Traced, used: UsedElements, element: Element) -> Option<Self> {
         let line = case.machine().data_cache(1).map_or(64, |cache| cache.line.0);
         let begin = used.elements.first().map_or(0, |run| run.from % line);
         let ground = Ground { line, begin, is_block: used.is_block };

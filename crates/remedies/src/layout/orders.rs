@@ -1,8 +1,8 @@
-//! The order of pieces whose visits touch the fewest lines.
+//! The order of pieces in which visits touch the fewest lines.
 
 use super::pieces::Piece;
 
-/// Most pieces whose orders are all tried: 40,320 orders.
+/// Pieces that are tried in all orders, at most: 40,320 orders.
 const MOST_EXACT: usize = 8;
 /// Sets of pieces that an order is judged by: the most frequent.
 const MOST_VISITS: usize = 48;

@@ -130,7 +130,7 @@ fn between(fields: &[UsedField], bytes: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the structure whose members hold the used fields best: each in one member. None where two fit alike.
+/// Returns the structure with members that hold the used fields best: each in one member. None where two fit alike.
 fn declared<'s>(used: &UsedElements, structures: &'s [Structure]) -> Option<&'s Structure> {
     let begins = |structure: &Structure| {
         let is_begin = |field: &&UsedField| structure.members.iter().any(|m| m.offset == u64::from(field.from));

@@ -18,7 +18,7 @@ use super::touches::Touches;
 use super::tracker::USER_END;
 use crate::observer::Effective;
 
-/// A reference of the command to memory whose elements are looked for.
+/// A reference of the command, and the object that it falls into.
 struct Touched {
     cpu: usize,
     object: ObjectId,

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 const LEAST_BYTES: u64 = 16;
 /// Bytes of an element, at most: a page.
 const MOST_BYTES: u64 = 4096;
-/// Share of an object's references whose instructions agree on the bytes.
+/// Share of an object's references by instructions that agree on the bytes.
 const AGREE: f64 = 0.75;
 /// Such a share where others may step through arrays inside the elements.
 const SOME_AGREE: f64 = 0.3;
