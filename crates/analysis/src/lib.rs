@@ -12,6 +12,7 @@
 
 mod baselines;
 mod case;
+mod compared;
 mod contract;
 mod cost;
 mod engagement;
@@ -32,6 +33,7 @@ mod unrehearsed;
 mod wrap;
 
 pub use case::{Case, Needs};
+pub use compared::Compared;
 pub use contract::{
     Ability, Applied, Attach, Help, Inability, Parameter, RehearsalRequest, Remedy, Suspicion, Suspicions, Value,
 };

@@ -158,6 +158,13 @@ pub struct EvidenceLine {
     pub text: String,
 }
 
+impl EvidenceLine {
+    /// These sentences under this label.
+    pub fn new(label: &str, text: String) -> Self {
+        EvidenceLine { label: label.to_owned(), text }
+    }
+}
+
 /// Range of the whole run's saving, as far as the sampled parts determine it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SavingRange {

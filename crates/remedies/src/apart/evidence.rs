@@ -20,27 +20,24 @@ pub fn evidence(subject: &Subject, most_gain: f64) -> Evidence {
     let mut lines = Vec::new();
     let rows = subject.lines_by_place();
     for row in rows.iter().take(MOST_LINES) {
-        lines.push(line("Line", line_text(row)));
+        lines.push(EvidenceLine::new("Line", line_text(row)));
         for (at, tenant) in row.tenants.iter().take(MOST_TENANTS).enumerate() {
-            lines.push(line(if at == 0 { "Tenants" } else { "" }, tenant_text(tenant)));
+            lines.push(EvidenceLine::new(if at == 0 { "Tenants" } else { "" }, tenant_text(tenant)));
         }
         let more = row.tenants.len().saturating_sub(MOST_TENANTS);
         if more > 0 {
-            lines.push(line("", format!("And {} more.", counted(more as u64, "tenant"))));
+            lines.push(EvidenceLine::new("", format!("And {} more.", counted(more as u64, "tenant"))));
         }
     }
     let rest = rows.len().saturating_sub(MOST_LINES);
     if rest > 0 {
-        lines.push(line("Line", format!("And {} more.", counted(rest as u64, "line"))));
+        lines.push(EvidenceLine::new("Line", format!("And {} more.", counted(rest as u64, "line"))));
     }
-    lines
-        .push(line("Cycles", format!("{} of the command's modelled cycles wait for these lines.", percent(most_gain))));
+    lines.push(EvidenceLine::new(
+        "Cycles",
+        format!("{} of the command's modelled cycles wait for these lines.", percent(most_gain)),
+    ));
     Evidence { lines, tables: vec![lines_table(subject), tenants_table(subject)], most_gain }
-}
-
-/// A line under a label.
-pub fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 /// `` `counters`+0x8 ``.

@@ -1,11 +1,11 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
-use super::evidence::{self, line, place, threads};
+use super::evidence::{self, place, threads};
 use super::replays::{self, Replays, exactness, least_spacing};
 use super::subject::{Class, DOMINATES, Subject};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
-use nearmiss_record::finding::{Base, Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
@@ -315,7 +315,7 @@ impl Suspicion for Apart {
         let mut evidence = evidence::evidence(&self.subject, self.most_gain());
         // How CPUs interleave depends on the placement too: another one may show more sharing than was seen first.
         evidence.most_gain = evidence.most_gain.max(replays.range(CHANGED).1);
-        evidence.lines.push(line("Orders", both_orders(&replays, sharing)));
+        evidence.lines.push(EvidenceLine::new("Orders", both_orders(&replays, sharing)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,

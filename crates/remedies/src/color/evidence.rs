@@ -65,10 +65,10 @@ impl SubjectEvidence {
     pub fn evidence(&self) -> Evidence {
         let mut lines: Vec<EvidenceLine> = Vec::new();
         for (i, objects) in self.objects.iter().enumerate() {
-            lines.push(line(if i == 0 { "Objects" } else { "" }, self.objects_line(objects)));
+            lines.push(EvidenceLine::new(if i == 0 { "Objects" } else { "" }, self.objects_line(objects)));
         }
-        lines.extend(self.levels.iter().map(|level| line(&level.cache, level.line())));
-        lines.push(line("Cycles", self.cycles_line()));
+        lines.extend(self.levels.iter().map(|level| EvidenceLine::new(&level.cache, level.line())));
+        lines.push(EvidenceLine::new("Cycles", self.cycles_line()));
         let tables = vec![self.objects_table(), self.levels_table(), self.functions_table()];
         Evidence { lines, tables, most_gain: self.most_gain }
     }
@@ -150,10 +150,6 @@ impl Level {
             self.verdict
         )
     }
-}
-
-fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 fn table(title: &str, columns: &[&str], rows: impl Iterator<Item = Vec<Cell>>) -> Table {

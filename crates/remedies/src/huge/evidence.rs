@@ -14,16 +14,12 @@ const MOST_ROWS: usize = 64;
 /// All of it. `reach`: the memory that the remedy would put into large pages.
 pub fn evidence(seen: &Seen, reach: &Reach) -> Evidence {
     let objects = seen.objects().iter().take(MOST_NAMED).filter(|object| object.walks > 0);
-    let named =
-        objects.enumerate().map(|(at, object)| line(if at == 0 { "Objects" } else { "" }, text_of(seen, object)));
-    let lines = [line("Walks", walks(seen))].into_iter().chain(named);
-    let lines = lines.chain(first_touches(seen)).chain([line("Memory", memory(reach))]);
+    let named = objects
+        .enumerate()
+        .map(|(at, object)| EvidenceLine::new(if at == 0 { "Objects" } else { "" }, text_of(seen, object)));
+    let lines = [EvidenceLine::new("Walks", walks(seen))].into_iter().chain(named);
+    let lines = lines.chain(first_touches(seen)).chain([EvidenceLine::new("Memory", memory(reach))]);
     Evidence { lines: lines.collect(), tables: vec![objects_table(seen)], most_gain: seen.most_gain() }
-}
-
-/// A line under a label.
-pub fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 fn walks(seen: &Seen) -> String {
@@ -60,7 +56,7 @@ fn first_touches(seen: &Seen) -> Option<EvidenceLine> {
          clear all of it.",
         counted(all.first_touches, "page")
     );
-    (all.first_touches > 0).then(|| line("Faults", text))
+    (all.first_touches > 0).then(|| EvidenceLine::new("Faults", text))
 }
 
 /// Describes what large pages take beside what the recording touched.

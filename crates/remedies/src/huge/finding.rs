@@ -7,7 +7,7 @@ use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Reach, WalkedObject};
 use nearmiss_machine::describe::{can_move_addresses, is_assumed, source_of};
-use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach as Reached};
+use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, Prediction, Reach as Reached};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, grouped, percent};
 
@@ -51,7 +51,7 @@ impl Huge {
     /// The change to propose: one object of a site that can be named, if that gains nearly all and takes clearly less
     /// memory, and else all memory.
     fn best(&self, changes: &[Memory], replays: &Replays<'_>) -> (usize, Option<&WalkedObject>) {
-        let (all, memory) = (replays.gain_of(1).0, self.seen.walks.all.large_bytes() as f64);
+        let (all, memory) = (replays.compared.gain_of(1).0, self.seen.walks.all.large_bytes() as f64);
         let object = |(at, change): (usize, &Memory)| match change {
             Memory::Object(number) => Some((at + 1, &self.seen.objects()[*number])),
             Memory::All => None,
@@ -59,7 +59,7 @@ impl Huge {
         let suffices = |(at, object): &(usize, &WalkedObject)| {
             let names = object.site.is_some() && object.each_bytes.is_some_and(|bytes| bytes >= LEAST_BLOCK);
             let takes_less = object.reach.large_bytes() as f64 <= NEARLY_ALL * memory;
-            names && takes_less && replays.gain_of(*at).0 >= NEARLY_ALL * all
+            names && takes_less && replays.compared.gain_of(*at).0 >= NEARLY_ALL * all
         };
         let one = changes.iter().enumerate().filter_map(object).find(suffices);
         one.map_or((1, None), |(at, object)| (at, Some(object)))
@@ -94,7 +94,7 @@ impl Huge {
     }
 
     fn prediction(&self, case: &Traced, replays: &Replays<'_>, at: usize) -> Prediction {
-        let (gain, low, high) = replays.gain_of(at);
+        let (gain, low, high) = replays.compared.gain_of(at);
         let in_faults = replays.gain_in_faults(at);
         let mut approximate = Vec::new();
         if in_faults.abs() >= 0.001 {
@@ -108,8 +108,8 @@ impl Huge {
             low,
             high,
             of_whole_run: replays.of_whole_run(at),
-            modelled_cycles: replays.cycles_before(),
-            placements: replays.placements.clone(),
+            modelled_cycles: replays.compared.cycles(0),
+            placements: replays.compared.placements.clone(),
             of: Base::CYCLES,
             overlap: case.machine().hidden_share(),
             approximate,
@@ -139,7 +139,7 @@ impl Huge {
     fn alone(&self, changes: &[Memory], replays: &Replays<'_>) -> Option<String> {
         let text = |(at, change): (usize, &Memory)| match change {
             Memory::Object(number) => {
-                Some(format!("`{}` {}", self.seen.objects()[*number].name, percent(replays.gain_of(at + 1).0)))
+                Some(format!("`{}` {}", self.seen.objects()[*number].name, percent(replays.compared.gain_of(at + 1).0)))
             }
             Memory::All => None,
         };
@@ -174,7 +174,7 @@ impl Suspicion for Huge {
         let (at, object) = self.best(&changes, &replays);
         let reach = object.map_or(&self.seen.walks.all, |object| &object.reach);
         let mut evidence = evidence::evidence(&self.seen, reach);
-        evidence.lines.extend(self.alone(&changes, &replays).map(|text| evidence::line("Then", text)));
+        evidence.lines.extend(self.alone(&changes, &replays).map(|text| EvidenceLine::new("Then", text)));
         let site = object.and_then(|object| object.site.as_ref());
         let options = site.map_or(Vec::new(), |site| vec!["--site".to_owned(), site.to_string()]);
         Ok(Finding {

@@ -44,9 +44,16 @@ impl Keep {
         let kept = format!("up to {} of freed memory would stay with the program.", bytes(self.seen.kept_bytes(0)));
         let named = reuse.objects.iter().take(MOST_NAMED).enumerate().map(|(at, object)| {
             let share = percent(object.pages as f64 / self.seen.pages_again().max(1) as f64);
-            line(if at == 0 { "Objects" } else { "" }, format!("`{}`: {share} of these pages.", object.name))
+            EvidenceLine::new(
+                if at == 0 { "Objects" } else { "" },
+                format!("`{}`: {share} of these pages.", object.name),
+            )
         });
-        let lines = [line("Heap", heap)].into_iter().chain(named).chain([line("Memory", kept)]).collect();
+        let lines = [EvidenceLine::new("Heap", heap)]
+            .into_iter()
+            .chain(named)
+            .chain([EvidenceLine::new("Memory", kept)])
+            .collect();
         Evidence { lines, tables: vec![self.objects()], most_gain: self.most_gain() }
     }
 
@@ -160,8 +167,4 @@ impl Suspicion for Keep {
             more: Vec::new(),
         })
     }
-}
-
-fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }

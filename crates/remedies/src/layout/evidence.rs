@@ -23,20 +23,15 @@ pub fn evidence(
         element.bytes_a_visit,
         bytes(element.bytes)
     );
-    let lines = [line("Visits", visit)].into_iter().chain(visits(element)).chain(fields(used, element));
+    let lines = [EvidenceLine::new("Visits", visit)].into_iter().chain(visits(element)).chain(fields(used, element));
     let lines = lines.chain(lines_of(element, line_bytes));
     Evidence { lines: lines.collect(), tables: vec![fields_table(used, element), visits_table(element)], most_gain }
-}
-
-/// A line under a label.
-pub fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 fn visits(element: &Element) -> impl Iterator<Item = EvidenceLine> {
     let all = element.all_visits().max(1) as f64;
     element.visits.iter().take(MOST_NAMED).map(move |(set, count)| {
-        line("", format!("{} of the visits use {}.", percent(*count as f64 / all), names(element, *set)))
+        EvidenceLine::new("", format!("{} of the visits use {}.", percent(*count as f64 / all), names(element, *set)))
     })
 }
 
@@ -62,7 +57,10 @@ fn fields<'a>(used: &'a UsedElements, element: &'a Element) -> impl Iterator<Ite
         let (reads, writes) = (grouped(field.reads), grouped(field.writes));
         let at = field.used_at.first().map_or(String::new(), |site| format!(", most at {site}"));
         let name = piece_of(element, field).map_or(format!("bytes {} to {}", field.from, field.to - 1), Piece::name);
-        line(if number == 0 { "Fields" } else { "" }, format!("{name}: {reads} reads and {writes} writes{at}."))
+        EvidenceLine::new(
+            if number == 0 { "Fields" } else { "" },
+            format!("{name}: {reads} reads and {writes} writes{at}."),
+        )
     })
 }
 
@@ -78,7 +76,7 @@ fn lines_of(element: &Element, line_bytes: u64) -> Option<EvidenceLine> {
             .then(|| format!("{number}: {} of the references, to {}", percent(share), listed(&names, "and")))
     };
     let lines: Vec<String> = (0..element.bytes.div_ceil(line_bytes)).filter_map(of_line).collect();
-    (element.bytes > line_bytes).then(|| line("Lines", format!("{}.", lines.join("; "))))
+    (element.bytes > line_bytes).then(|| EvidenceLine::new("Lines", format!("{}.", lines.join("; "))))
 }
 
 fn piece_of<'e>(element: &'e Element, field: &UsedField) -> Option<&'e Piece> {

@@ -1,13 +1,13 @@
 //! From the uses of fields to a finding: what happens, why, what to do, what it would gain.
 
 use super::declaration::declaration;
-use super::evidence::{self, line};
+use super::evidence;
 use super::pieces::Element;
 use super::proposals::{Change, Ground, Proposal, lines_a_visit, proposals};
-use super::replays::Replays;
-use nearmiss_analysis::{Case, CaseError, PageFaults, RehearsalRequest, Suspicion, Traced, Value};
+use super::replays::{compared, table};
+use nearmiss_analysis::{Case, CaseError, Compared, PageFaults, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::UsedElements;
-use nearmiss_record::finding::{Base, Evidence, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
 
@@ -83,16 +83,16 @@ impl Layout {
         }
     }
 
-    /// The simplest change that saves nearly as much as the best, and its number among the replays.
-    fn best(&self, replays: &Replays) -> (usize, &Proposal) {
-        let gain = |at: usize| replays.gain_of(at + 1).0;
+    /// The simplest change that saves nearly as much as the best, and its number among the compared.
+    fn best(&self, compared: &Compared) -> (usize, &Proposal) {
+        let gain = |at: usize| compared.gain_of(at + 1).0;
         let most = (0..self.proposals.len()).map(gain).fold(0.0, f64::max);
         let at = (0..self.proposals.len()).find(|at| gain(*at) >= most - SIMPLER).unwrap_or(0);
         (at + 1, &self.proposals[at])
     }
 
-    fn prediction(&self, case: &Traced, replays: &Replays, at: usize) -> Prediction {
-        let (gain, low, high) = replays.gain_of(at);
+    fn prediction(&self, case: &Traced, compared: &Compared, at: usize) -> Prediction {
+        let (gain, low, high) = compared.gain_of(at);
         let mut approximate =
             vec!["The program's instructions stay the same, though another layout may take more or fewer.".to_owned()];
         if self.used.is_block {
@@ -102,9 +102,9 @@ impl Layout {
             gain,
             low,
             high,
-            of_whole_run: replays.of_whole_run(at),
-            modelled_cycles: replays.cycles_before(),
-            placements: replays.placements.clone(),
+            of_whole_run: compared.stalls_of_whole_run(at),
+            modelled_cycles: compared.cycles(0),
+            placements: compared.placements.clone(),
             of: Base::CYCLES,
             overlap: case.machine().hidden_share(),
             approximate,
@@ -112,10 +112,10 @@ impl Layout {
         }
     }
 
-    fn alone(&self, replays: &Replays) -> String {
+    fn alone(&self, compared: &Compared) -> String {
         let each = self.proposals.iter().enumerate();
         let each: Vec<String> =
-            each.map(|(at, one)| format!("{} {}", one.change.name(), percent(replays.gain_of(at + 1).0))).collect();
+            each.map(|(at, one)| format!("{} {}", one.change.name(), percent(compared.gain_of(at + 1).0))).collect();
         format!("Would save: {}.", each.join(", "))
     }
 
@@ -127,8 +127,8 @@ impl Layout {
         }
     }
 
-    fn replays(&self, case: &Traced, proposals: &[Proposal]) -> Result<Replays, CaseError> {
-        Replays::new(case, &self.used, &self.element, self.ground, proposals)
+    fn compared(&self, case: &Traced, proposals: &[Proposal]) -> Result<Compared, CaseError> {
+        compared(case, &self.used, &self.element, self.ground, proposals)
     }
 }
 
@@ -139,15 +139,17 @@ impl Suspicion for Layout {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let replays = self.replays(case, &self.proposals)?;
-        let (at, proposal) = self.best(&replays);
+        let compared = self.compared(case, &self.proposals)?;
+        let (at, proposal) = self.best(&compared);
         let mut evidence =
             evidence::evidence(&self.used, &self.element, (self.ground.line, self.lines()), self.most_gain);
-        evidence.most_gain = evidence.most_gain.max(replays.gain_of(at).2);
-        evidence.lines.push(line("Changes", self.alone(&replays)));
-        evidence.lines.push(line("Memory", self.memory(proposal)));
+        evidence.most_gain = evidence.most_gain.max(compared.gain_of(at).2);
+        evidence.lines.push(EvidenceLine::new("Changes", self.alone(&compared)));
+        evidence.lines.push(EvidenceLine::new("Memory", self.memory(proposal)));
         let declared = declaration(&self.element, proposal, self.ground.line).into_iter().enumerate();
-        evidence.lines.extend(declared.map(|(number, text)| line(if number == 0 { "Declare" } else { "" }, text)));
+        evidence
+            .lines
+            .extend(declared.map(|(number, text)| EvidenceLine::new(if number == 0 { "Declare" } else { "" }, text)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,
@@ -160,7 +162,7 @@ impl Suspicion for Layout {
                 change: "declare the structure as above, and change what depends on the places of its fields"
                     .to_owned(),
             },
-            prediction: self.prediction(case, &replays, at),
+            prediction: self.prediction(case, &compared, at),
             unless: vec!["files, sockets or other programs hold the structure as it is".to_owned()],
             apply: None,
             verify: None,
@@ -179,8 +181,8 @@ impl Suspicion for Layout {
             let why = format!("none of these changes could help {}: try {}", self.name(), known.join(" or "));
             return Err(CaseError::Unfit(why));
         }
-        let replays = self.replays(case, &proposals)?;
-        Ok(replays.table(case, self.name(), &self.element, &proposals))
+        let compared = self.compared(case, &proposals)?;
+        Ok(table(&compared, case, self.name(), &self.element, &proposals))
     }
 }
 

@@ -15,29 +15,24 @@ const FEW_READS: u64 = 256;
 
 /// All of it; `most_gain` is the share of the command's cycles that wait for what the finding is about.
 pub fn evidence(seen: &RemoteAccesses, about: Cause, most_gain: f64) -> Evidence {
-    let mut lines = vec![line("Reads", threads_text(seen))];
+    let mut lines = vec![EvidenceLine::new("Reads", threads_text(seen))];
     let objects: Vec<&RemoteObject> = seen.objects.iter().filter(|object| object.cause == about).collect();
     for (at, object) in objects.iter().take(MOST_NAMED).enumerate() {
-        lines.push(line(if at == 0 { "Objects" } else { "" }, object_text(object)));
+        lines.push(EvidenceLine::new(if at == 0 { "Objects" } else { "" }, object_text(object)));
     }
     if objects.len() > MOST_NAMED {
         let rest = objects.len() - MOST_NAMED;
-        lines.push(line("", format!("And {} more.", counted(rest as u64, "object"))));
+        lines.push(EvidenceLine::new("", format!("And {} more.", counted(rest as u64, "object"))));
     }
     if about == Cause::Pool {
         let share = percent(seen.handed_elsewhere);
-        lines.push(line(
+        lines.push(EvidenceLine::new(
             "Blocks",
             format!("{share} of the blocks that were handed out again had been freed on another node."),
         ));
     }
-    lines.extend(others_text(seen, about).map(|text| line("Others", text)));
+    lines.extend(others_text(seen, about).map(|text| EvidenceLine::new("Others", text)));
     Evidence { lines, tables: vec![objects_table(seen), threads_table(seen)], most_gain }
-}
-
-/// A line under a label.
-pub fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 /// Describes the reason in a few words, as a sentence goes on with them.

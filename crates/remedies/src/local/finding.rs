@@ -9,7 +9,7 @@ use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::approximate_policy;
-use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::percent;
 use std::sync::Arc;
@@ -211,7 +211,7 @@ impl Suspicion for Local {
         evidence.most_gain = evidence.most_gain.max(prediction.high);
         let (before, after) = (percent(replays.remote(0)), percent(replays.remote(*best)));
         let then = format!("{after} of the bus reads would be remote instead of {before}.");
-        evidence.lines.push(evidence::line("Then", then));
+        evidence.lines.push(EvidenceLine::new("Then", then));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,

@@ -51,9 +51,8 @@ impl Poller {
     fn evidence(&self, tried: &Tried) -> Evidence {
         let call = super::words::time(self.calls.cost_ns());
         let call = format!("A call takes {call} of CPU time. {}{}", tried.of_sleeps(), tried.of_batches());
-        let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
         Evidence {
-            lines: vec![line("Cost", call), line("Interval", tried.choice().to_string())],
+            lines: vec![EvidenceLine::new("Cost", call), EvidenceLine::new("Interval", tried.choice().to_string())],
             tables: vec![tried.table()],
             // Beside the waits, fewer returns are saved too.
             most_gain: self.share.max(tried.choice().saved),

@@ -12,22 +12,19 @@ const MOST_NAMED: usize = 4;
 pub fn evidence(judged: &Judged, most_gain: f64) -> Evidence {
     let mut lines: Vec<EvidenceLine> = Vec::new();
     for task in 0..judged.tasks.len().min(MOST_NAMED) {
-        lines.extend(neighbours(judged, task).map(|text| line(if task == 0 { "Tasks" } else { "" }, text)));
+        lines
+            .extend(neighbours(judged, task).map(|text| EvidenceLine::new(if task == 0 { "Tasks" } else { "" }, text)));
     }
     if judged.tasks.len() > MOST_NAMED {
         let rest = (judged.tasks.len() - MOST_NAMED) as u64;
-        lines.push(line("", format!("And {} more.", counted(rest, "task"))));
+        lines.push(EvidenceLine::new("", format!("And {} more.", counted(rest, "task"))));
     }
     let [high, low, unknown] = judged.schedules.judged;
     let pairs =
         format!("{} share well, {low} badly, and of {unknown} nothing is certain.", counted(high as u64, "pair"));
-    lines.push(line("Pairs", pairs));
-    lines.push(line("Places", places(judged)));
+    lines.push(EvidenceLine::new("Pairs", pairs));
+    lines.push(EvidenceLine::new("Places", places(judged)));
     Evidence { lines, tables: tables::evidence(judged), most_gain: most_gain.max(judged.gain().2) }
-}
-
-fn line(label: &str, text: String) -> EvidenceLine {
-    EvidenceLine { label: label.to_owned(), text }
 }
 
 /// The neighbours with which a task does best and worst, with its cycles of alone.

@@ -58,7 +58,7 @@ impl Copying {
              them past the caches without a library, in a static program too.",
             bytes(least)
         );
-        Some(EvidenceLine { label: "By size".to_owned(), text })
+        Some(EvidenceLine::new("By size", text))
     }
 
     /// Rehearses each group alone on one placement of pages, then those together that gain by themselves, on all
@@ -241,7 +241,6 @@ impl Judged<'_> {
 /// Returns the evidence of one group, under its name.
 fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
     let seen = &one.group.seen;
-    let line = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
     let of = if one.group.site.to_string() == one.group.function {
         String::new()
     } else {
@@ -250,11 +249,11 @@ fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
     let blamed: Vec<String> =
         one.group.blame.by_cache().map(|(cache, misses)| format!("{} {cache}", grouped(misses))).collect();
     let blamed = if blamed.is_empty() { "no".to_owned() } else { listed(&blamed, "and") };
-    let mut lines = vec![line(
+    let mut lines = vec![EvidenceLine::new(
         if one.group.is_reachable { "Copies" } else { "No reach" },
         format!("`{}`{of}: {} by {}.", one.group.site, bytes(seen.bytes), counted(seen.copies, "call")),
     )];
-    lines.push(line(
+    lines.push(EvidenceLine::new(
         "",
         format!(
             "Blamed for {blamed} misses of others; past the caches it saves {}, and {} of the cycles.",
@@ -262,7 +261,7 @@ fn lines_of(one: &One<'_>) -> Vec<EvidenceLine> {
             percent(one.gain)
         ),
     ));
-    lines.extend(one.against.iter().map(|why| line("Against", format!("{}.", capital(&why.sentence())))));
+    lines.extend(one.against.iter().map(|why| EvidenceLine::new("Against", format!("{}.", capital(&why.sentence())))));
     lines
 }
 

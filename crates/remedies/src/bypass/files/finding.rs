@@ -115,7 +115,6 @@ impl Suspicion for Stream {
         let command = &case.observation()?.manifest().command;
         let line =
             |verb: &str| (!command.is_empty()).then(|| command_line(verb, NAME, &["--files".to_owned()], command));
-        let evidence = |label: &str, text: String| EvidenceLine { label: label.to_owned(), text };
         let moved = format!("The command moved {} to and from storage.", bytes(self.moved_bytes));
         Ok(Finding {
             remedy: NAME.to_owned(),
@@ -125,7 +124,7 @@ impl Suspicion for Stream {
                 "Each page that is read or written stays in the page cache, and pushes out what was not used lately."
                     .to_owned(),
             evidence: Evidence {
-                lines: vec![evidence("Stream", moved), evidence("Pages", self.read_again())],
+                lines: vec![EvidenceLine::new("Stream", moved), EvidenceLine::new("Pages", self.read_again())],
                 tables: vec![self.by_file()],
                 most_gain: self.most_gain(),
             },
