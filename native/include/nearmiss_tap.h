@@ -133,6 +133,7 @@ struct nm_insn {
 struct nm_ctx {
     uint32_t parent; /* context id; 0 is the root */
     uint32_t call;   /* instruction id of the call */
+    uint64_t slot;   /* address that the call stored its return address at, the first time */
 };
 
 /* ---- control page ----------------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ _Static_assert(sizeof(struct nm_record) == 16, "nm_record");
 _Static_assert(sizeof(struct nm_usage) == 48, "nm_usage");
 _Static_assert(sizeof(struct nm_chunk) == 64, "nm_chunk");
 _Static_assert(sizeof(struct nm_insn) == 64, "nm_insn");
-_Static_assert(sizeof(struct nm_ctx) == 8, "nm_ctx");
+_Static_assert(sizeof(struct nm_ctx) == 16, "nm_ctx");
 _Static_assert(offsetof(struct nm_control, from_kind) == 1752, "nm_control.from_kind");
 _Static_assert(offsetof(struct nm_control, from_code) == 1784, "nm_control.from_code");
 _Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_control.first_level_data_ways");

@@ -62,7 +62,7 @@ static uint32_t recursion(uint32_t parent, uint32_t call)
 }
 
 /* The context of `call` under `parent`; `parent` itself when the tree is full. */
-static uint32_t intern(uint32_t parent, uint32_t call)
+static uint32_t intern(uint32_t parent, uint32_t call, uint64_t slot)
 {
     if ((!table || pairs * 2 > table_size) && !grow())
         return parent;
@@ -74,7 +74,7 @@ static uint32_t intern(uint32_t parent, uint32_t call)
         context = tap.control->ctxs;
         if (context >= tap.control->ctx_capacity)
             return parent;
-        tap.ctxs[context] = (struct nm_ctx){parent, call};
+        tap.ctxs[context] = (struct nm_ctx){parent, call, slot};
         __atomic_store_n(&tap.control->ctxs, context + 1, __ATOMIC_RELEASE);
     }
     *e = (struct entry){parent, call, context};
@@ -82,11 +82,11 @@ static uint32_t intern(uint32_t parent, uint32_t call)
     return context;
 }
 
-static uint32_t child(uint32_t parent, uint32_t call)
+static uint32_t child(uint32_t parent, uint32_t call, uint64_t slot)
 {
     struct entry *e = &recent[hash(parent, call) >> (64 - RECENT_LOG2)];
     if (!e->context || e->parent != parent || e->call != call)
-        *e = (struct entry){parent, call, intern(parent, call)};
+        *e = (struct entry){parent, call, intern(parent, call, slot)};
     return e->context;
 }
 
@@ -122,7 +122,7 @@ void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint6
         s->frames = frames;
         s->capacity = capacity;
     }
-    uint32_t context = child(contexts_now(s), insn_id(insn));
+    uint32_t context = child(contexts_now(s), insn_id(insn), sp);
     s->frames[s->depth++] = (struct frame){sp, context};
 }
 

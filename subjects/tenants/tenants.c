@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Two pinned threads at work on what lies on one cache line, in one of several shapes. False sharing: --blocks (two heap
- * blocks), --flag (one thread reads a flag beside the other's counter), --fields (two fields of one object). True sharing:
+ * blocks), --flag (one thread reads a flag beside the
+ * other's counter, both on main's stack), --fields (two fields of one object). True sharing:
  * --lock (a mutex alone on its line), --counter (one atomic counter). With --padded each tenant has lines of its own: the
  * false sharing is gone, and the true sharing becomes a lock or a counter for each thread. */
 #include "subject.h"
@@ -101,8 +102,11 @@ int main(int argc, char **argv) {
     subject_options(argc, argv, "Two threads use one line, in one of several shapes.", options);
     if (blocks + flag + fields + locks + counter != 1)
         subject_fail(program, "give one shape");
-    tenant[0] = padded ? &padded_pair.a : &pair.a;
-    tenant[1] = padded ? &padded_pair.b : &pair.b;
+    /* On one line: 16 bytes at a multiple of 16. */
+    _Alignas(16) struct pair on_stack = {0, 0};
+    struct pair *crowded = flag ? &on_stack : &pair;
+    tenant[0] = padded ? &padded_pair.a : &crowded->a;
+    tenant[1] = padded ? &padded_pair.b : &crowded->b;
     if (blocks) {
         tenant[0] = tenant[1] = NULL;
         allocate();

@@ -214,6 +214,7 @@ const _: () = {
     assert!(size_of::<crate::reference::Usage>() == 48);
     assert!(size_of::<crate::side::Insn>() == 64);
     assert!(size_of::<crate::side::Context>() == 8);
+    assert!(size_of::<crate::side::PlacedContext>() == 16);
     assert!(offset_of!(ControlPage, node_bytes) == 88);
     assert!(offset_of!(ControlPage, facts_ready) == 152);
     assert!(offset_of!(ControlPage, direct_map_base) == 176);

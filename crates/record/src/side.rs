@@ -42,7 +42,7 @@ pub const INSN_PREFETCH: u32 = 32;
 /// A plain read-modify-write: the stores dropped of it are store halves.
 pub const INSN_RMW: u32 = 64;
 
-/// `struct nm_ctx`: a node of the calling-context tree; node 0 is the root.
+/// A node of the calling-context tree; node 0 is the root.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Context {
@@ -50,6 +50,16 @@ pub struct Context {
     pub parent: u32,
     /// Instruction id of the call.
     pub call: u32,
+}
+
+/// `struct nm_ctx`: a calling context as the tap keeps it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct PlacedContext {
+    /// Its node of the tree.
+    pub context: Context,
+    /// Address that its call stored the return address at, the first time.
+    pub slot: u64,
 }
 
 /// Everything beside the stream that a model or a report needs.

@@ -23,6 +23,9 @@ pub struct Symbols {
     /// Variables of the mapped files and of the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<ModuleData>,
+    /// Variables in frames of first threads, by address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<StackVariable>,
     /// Places of the kernel's data.
     #[serde(default)]
     pub kernel_layout: KernelLayout,
@@ -50,6 +53,19 @@ pub struct ModuleData {
     pub segments: Vec<Segment>,
     /// Variables by address, ascending, not overlapping.
     pub objects: Vec<DataObject>,
+}
+
+/// A variable in a frame of the first thread's stack, where the frame lay the first time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StackVariable {
+    /// Virtual address.
+    pub start: u64,
+    /// Size.
+    pub bytes: u64,
+    /// Its name.
+    pub name: String,
+    /// Name of the function that has the frame.
+    pub function: String,
 }
 
 /// Source of variables for attribution: the files while recording, the run's symbols later. Both must return the same,

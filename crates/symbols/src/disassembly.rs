@@ -1,7 +1,7 @@
 //! Instructions of a file as text.
 
 use super::elf::Elf;
-use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
 
 /// Longest instruction of x86.
 const LONGEST: u64 = 15;
@@ -27,6 +27,14 @@ impl Elf {
             text += &format!(" <{target}>");
         }
         Some(text)
+    }
+
+    /// The linked address that a direct call at this linked address enters.
+    pub(super) fn call_target(&self, address: u64) -> Option<u64> {
+        let mut decoder = Decoder::with_ip(64, self.bytes_at(address, LONGEST)?, address, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        let is_direct = instruction.mnemonic() == Mnemonic::Call && instruction.op0_kind() == OpKind::NearBranch64;
+        is_direct.then(|| instruction.near_branch_target())
     }
 
     /// The function that an instruction passes control to, if it is another than its own.

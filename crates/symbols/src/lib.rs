@@ -4,14 +4,17 @@ mod code;
 mod debug;
 mod demangle;
 mod disassembly;
+mod dwarf;
 mod elf;
 mod entry;
 mod jit;
 mod kallsyms;
 mod lines;
 mod live;
+mod locals;
 mod plt;
 mod resolve;
+mod stack;
 mod structures;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use super::jit::{JitFunction, JitNames};
 use super::kallsyms::Kallsyms;
 use super::lines::{Lines, SourcePlace};
 use super::live::module_data;
+use super::stack::Calls;
 use nearmiss_record::maps::MapLog;
-use nearmiss_record::side::{INSN_KERNEL, Insn};
+use nearmiss_record::side::{Context, INSN_KERNEL, Insn};
 use nearmiss_record::symbols::{Function, KERNEL_MODULE, KernelLayout, KernelPages, SCHEMA, Symbols};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,11 +18,17 @@ const VDSO: &str = "[vdso]";
 /// The kernel maps its own page of user code up here without an event.
 const VDSO_FLOOR: u64 = 0x7ff0_0000_0000;
 const USER_END: u64 = 1 << 47;
+/// Most variables of stacks.
+const MOST_VARIABLES: usize = 1 << 16;
 
 /// Sources of names.
 pub struct Sources<'a> {
     /// The run's instructions.
     pub insns: &'a [Insn],
+    /// The run's calling contexts.
+    pub contexts: &'a [Context],
+    /// By context, the address that its call stored the return address at, the first time.
+    pub call_slots: &'a [u64],
     /// Mappings by process and time.
     pub maps: &'a MapLog,
     /// Text of the guest's `/proc/kallsyms`.
@@ -67,10 +74,12 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
     for (process, insns) in made {
         name_made(&mut table, process.and_then(sources.made).unwrap_or_default(), insns);
     }
-    let lines = Lines::new();
+    let (lines, calls) = (Lines::new(), Calls::new(sources.contexts, sources.call_slots));
     for (path, insns) in by_file {
-        name_file(&mut table, &lines, path, insns);
+        name_file(&mut table, &lines, &calls, path, insns);
     }
+    table.symbols.stack.sort_unstable();
+    table.symbols.stack.truncate(MOST_VARIABLES);
     Symbols { data, kernel_layout: sources.layout, kernel_pages: sources.pages, ..table.finish() }
 }
 
@@ -89,7 +98,7 @@ fn place_of(function: &JitFunction) -> SourcePlace {
     SourcePlace { file: Some(file.to_owned()), line, ..SourcePlace::default() }
 }
 
-fn name_file(table: &mut Table, lines: &Lines, path: &str, mut insns: Vec<(u64, u32)>) {
+fn name_file(table: &mut Table, lines: &Lines, calls: &Calls<'_>, path: &str, mut insns: Vec<(u64, u32)>) {
     insns.sort_unstable();
     let base = path.rsplit('/').next().unwrap_or(path);
     let Some(elf) = Elf::open(Path::new(path)) else {
@@ -100,6 +109,7 @@ fn name_file(table: &mut Table, lines: &Lines, path: &str, mut insns: Vec<(u64, 
     };
     let mut addresses: Vec<_> = insns.iter().filter_map(|(offset, id)| Some((elf.address(*offset)?, *id))).collect();
     addresses.sort_unstable();
+    table.symbols.stack.extend(calls.variables(path, &elf, &addresses));
     let mut unique: Vec<u64> = addresses.iter().map(|a| a.0).collect();
     unique.dedup();
     let places = if elf.has_debug_info() { lines.places(Path::new(path), &unique) } else { Vec::new() };

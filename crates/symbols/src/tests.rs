@@ -2,10 +2,11 @@
 
 use super::elf::Elf;
 use super::live::module_data;
+use super::stack::Calls;
 use super::{JitNames, Sources, resolve};
 use nearmiss_record::maps::{Event, MapLog, Mapping};
-use nearmiss_record::side::{INSN_KERNEL, Insn};
-use nearmiss_record::symbols::{KernelLayout, KernelPages, Symbols};
+use nearmiss_record::side::{Context, INSN_KERNEL, Insn};
+use nearmiss_record::symbols::{KernelLayout, KernelPages, StackVariable, Symbols};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,8 +33,12 @@ int main(int argc, char **argv) {
 
 /// Prints a line with the reason and returns `None` if there is no compiler.
 fn compile(directory: &Path, options: &[&str]) -> Option<PathBuf> {
+    compile_source(directory, SOURCE, options)
+}
+
+fn compile_source(directory: &Path, text: &str, options: &[&str]) -> Option<PathBuf> {
     let (source, program) = (directory.join("prog.c"), directory.join("prog"));
-    std::fs::write(&source, SOURCE).unwrap();
+    std::fs::write(&source, text).unwrap();
     let run = Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(options).output();
     match run {
         Ok(output) => {
@@ -86,6 +91,8 @@ fn names(program: &Path, addresses: &[u64]) -> Symbols {
     let insns: Vec<_> = addresses.iter().map(insn).collect();
     resolve(Sources {
         insns: &insns,
+        contexts: &[],
+        call_slots: &[],
         maps: &maps,
         kallsyms: "",
         layout: KernelLayout::default(),
@@ -168,6 +175,54 @@ fn variables_have_names_sizes_and_a_place() {
     assert_eq!(module_data("/proc/self"), None);
 }
 
+/// The program prints where its variables lie, and its frame.
+const ON_STACK: &str = "\
+#include <stdio.h>
+__attribute__((noinline)) long leaf(long n) {
+    volatile long few[3] = {n, n, n};
+    printf(\"%p %p\\n\", __builtin_dwarf_cfa(), (void *)few);
+    return few[n & 1];
+}
+int main(int argc, char **argv) {
+    long counters[argc > 0 ? 8 : 1][2], *volatile kept = counters[0];
+    struct { char name[40]; } item = {{0}}, *volatile of_item = &item;
+    printf(\"%p %p\\n\", __builtin_dwarf_cfa(), (void *)of_item);
+    return (int)leaf(argc) + (int)(kept != 0) + of_item->name[0] - 3;
+}
+";
+
+#[test]
+fn variables_of_frames_lie_where_the_program_finds_them() {
+    for option in ["-O0", "-O2", "-O1", "-fno-omit-frame-pointer"] {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(program) = compile_source(directory.path(), ON_STACK, &["-g", "-w", option]) else { return };
+        let printed = String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap();
+        let hexadecimal = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap();
+        let printed: Vec<u64> = printed.split_whitespace().map(hexadecimal).collect();
+        let [main_frame, item, leaf_frame, few] = printed[..] else { panic!("{printed:?}") };
+        // Something called main, main called leaf, leaf called printf.
+        let (main, leaf) = (address(&program, "main"), address(&program, "leaf"));
+        let calls = [call_in(&program, "main", "<leaf>"), call_in(&program, "leaf", "<printf@plt>")];
+        let contexts = [(0, 0), (0, 2), (1, 0), (2, 1)].map(|(parent, call)| Context { parent, call });
+        let slots = [0, main_frame - 8, leaf_frame - 8, leaf_frame - 200];
+        let elf = Elf::open(&program).unwrap();
+        let found = Calls::new(&contexts, &slots).variables(program.to_str().unwrap(), &elf, &[(calls[0], 0), (calls[1], 1)]);
+        let place = |v: &StackVariable| (v.start, v.bytes, v.function.clone());
+        let at = |name: &str| found.iter().filter(|v| v.name == name).map(place).collect::<Vec<_>>();
+        assert_eq!(at("item"), [(item, 40, "main".to_owned())], "{option}, {main:#x}: {found:#x?}");
+        assert_eq!(at("few"), [(few, 24, "leaf".to_owned())], "{option}, {leaf:#x}: {found:#x?}");
+    }
+}
+
+/// Linked address of the call of this target in a function, from objdump.
+fn call_in(program: &Path, function: &str, target: &str) -> u64 {
+    let output = Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let function = text.split(&format!("<{function}>:\n")).nth(1).unwrap().split("\n\n").next().unwrap();
+    let line = function.lines().find(|line| line.contains("call") && line.ends_with(target)).unwrap();
+    u64::from_str_radix(line.split(':').next().unwrap().trim(), 16).unwrap()
+}
+
 #[test]
 fn a_damaged_file_costs_its_names_only() {
     let directory = tempfile::tempdir().unwrap();
@@ -181,6 +236,7 @@ fn a_damaged_file_costs_its_names_only() {
         std::fs::write(&cut, if at % 2 == 0 { &bytes[..at] } else { &bytes }).unwrap();
         if let Some(elf) = Elf::open(&cut) {
             elf.name("cut", 0x1100);
+            super::locals::locals(&cut, &[0x1100, 0x1150]);
             elf.data("cut");
         }
     }
@@ -192,6 +248,8 @@ fn kernel_code_is_named_from_kallsyms() {
     let insns = [Insn { vaddr: 0xffff_ffff_8100_0110, flags: INSN_KERNEL, ..Insn::default() }];
     let symbols = resolve(Sources {
         insns: &insns,
+        contexts: &[],
+        call_slots: &[],
         maps: &MapLog::default(),
         kallsyms,
         layout: KernelLayout { direct_map_base: 1, per_cpu_bases: vec![2] },

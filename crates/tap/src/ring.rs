@@ -7,7 +7,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Associativity;
-use nearmiss_record::side::{Context, Insn, SideTables};
+use nearmiss_record::side::{Insn, PlacedContext, SideTables};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -81,7 +81,7 @@ impl Ring {
         let chunks_offset = PAGE;
         let insns_offset = chunks_offset + u64::from(CHUNK_BYTES) * u64::from(CHUNK_COUNT);
         let ctxs_offset = insns_offset + u64::from(INSN_CAPACITY) * size_of::<Insn>() as u64;
-        let pages_offset = ctxs_offset + u64::from(CTX_CAPACITY) * size_of::<Context>() as u64;
+        let pages_offset = ctxs_offset + u64::from(CTX_CAPACITY) * size_of::<PlacedContext>() as u64;
         let bytes = pages_offset + (config.cpus as u64) * (PERF_PAGES as u64) * 8;
         let file = rustix::fs::memfd_create("nearmiss-ring", rustix::fs::MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, bytes)?;
@@ -308,8 +308,9 @@ impl Ring {
         unsafe { std::ptr::read_volatile(self.map.as_ptr().cast()) }
     }
 
-    /// The tables beside the stream, complete once the window is closed.
-    pub fn side_tables(&self) -> SideTables {
+    /// The tables beside the stream, complete once the window is closed; and by context, the address that its call
+    /// stored the return address at, the first time.
+    pub fn side_tables(&self) -> (SideTables, Vec<u64>) {
         let page = self.page();
         let (insns, contexts) = (page.insns.min(INSN_CAPACITY), page.ctxs.min(CTX_CAPACITY));
         // SAFETY: both tables lie inside the mapping, are plain data, and their lengths were bounded by their capacity.
@@ -318,18 +319,19 @@ impl Ring {
             (
                 std::slice::from_raw_parts(base.add(self.head.insns_offset as usize).cast::<Insn>(), insns as usize),
                 std::slice::from_raw_parts(
-                    base.add(self.head.ctxs_offset as usize).cast::<Context>(),
+                    base.add(self.head.ctxs_offset as usize).cast::<PlacedContext>(),
                     contexts as usize,
                 ),
             )
         };
-        SideTables {
+        let side = SideTables {
             insns: insns.to_vec(),
-            contexts: contexts.to_vec(),
+            contexts: contexts.iter().map(|placed| placed.context).collect(),
             prefetches: page.prefetches,
             io_accesses: page.io_accesses,
             lost_before_share: page.lost_before_share,
             skipped: page.skipped,
-        }
+        };
+        (side, contexts.iter().map(|placed| placed.slot).collect())
     }
 }

@@ -69,6 +69,8 @@ pub struct Recorded {
     pub exit: GuestExit,
     /// Tables beside the stream.
     pub side: SideTables,
+    /// By calling context, the address that its call stored the return address at, the first time.
+    pub call_slots: Vec<u64>,
     /// Release of the guest's kernel.
     pub kernel: String,
     /// The emulator and its version.
@@ -241,7 +243,7 @@ impl Session {
         if ring.state() == abi::State::Failed {
             return Err(TapError::Plugin(ring.error()));
         }
-        let side = ring.side_tables();
+        let (side, call_slots) = ring.side_tables();
         let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
         let over = drained.covered.is_some_and(|covered| covered.ended) || drained.interrupted;
         let ends = drained.complete && ring.moved_by().1 == 0 && (over || !go_on);
@@ -276,6 +278,7 @@ impl Session {
         let cut = (!drained.complete).then(|| ending(&exit)).or_else(|| moved(ring.moved_by(), warmth.command));
         Ok(Recorded {
             side,
+            call_slots,
             kernel,
             emulator,
             pages,

@@ -68,14 +68,16 @@ impl Drop for Progress {
 }
 
 fn how_far(done: u64, whole: u64, begun: Duration) -> String {
-    if whole == 0 || done == 0 {
+    let share = u128::from(done) * 100 / u128::from(whole.max(1));
+    // The pace of less than 1% is no measure of the rest.
+    if whole == 0 || share == 0 {
         return "begun".to_owned();
     }
     if done >= whole {
         return "about to end".to_owned();
     }
     let left = begun.mul_f64((whole - done) as f64 / done as f64);
-    format!("{}%, {} left", u128::from(done) * 100 / u128::from(whole), rough(left))
+    format!("{share}%, {} left", rough(left))
 }
 
 fn rough(time: Duration) -> String {
@@ -93,6 +95,7 @@ mod tests {
     #[test]
     fn the_time_left_follows_from_what_is_done() {
         assert_eq!(how_far(0, 100, Duration::from_secs(9)), "begun");
+        assert_eq!(how_far(1, 1000, Duration::from_secs(9)), "begun");
         assert_eq!(how_far(25, 100, Duration::from_secs(10)), "25%, 30 s left");
         assert_eq!(how_far(1, 100, Duration::from_secs(10)), "1%, 17 min left");
         assert_eq!(how_far(120, 100, Duration::from_secs(10)), "about to end");

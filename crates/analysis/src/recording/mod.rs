@@ -201,6 +201,8 @@ fn names(recorded: &session::Recorded, modelled: &Modelled, resumed: &[u32]) -> 
     let made = |pid| recorded.exit.code_names.get(&pid).cloned().or_else(|| here(pid));
     nearmiss_symbols::resolve(nearmiss_symbols::Sources {
         insns: &recorded.side.insns,
+        contexts: &recorded.side.contexts,
+        call_slots: &recorded.call_slots,
         maps: modelled.maps(),
         kallsyms: &recorded.kallsyms,
         layout: recorded.layout.clone(),

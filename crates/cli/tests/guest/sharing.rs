@@ -53,9 +53,12 @@ fn a_flag_beside_a_counter_is_moved_by_the_author() {
     let Some(_guest) = for_a_guest() else { return };
     let findings = diagnosed(&["--flag"]);
     let finding = finding(&findings);
-    assert!(text(finding, "symptom").contains("1 line of `pair`"), "{finding:#}");
+    assert!(text(finding, "symptom").contains("1 line of `main::on_stack`"), "{finding:#}");
     let change = finding["reach"]["inside"]["change"].as_str().unwrap();
-    assert!(change.starts_with("move the 8 bytes at offset 8 of `pair` away from the 8 bytes at offset 0"), "{change}");
+    assert!(
+        change.starts_with("move the 8 bytes at offset 8 of `main::on_stack` away from the 8 bytes at offset 0"),
+        "{change}"
+    );
     assert!(finding["apply"].is_null());
 }
 

@@ -5,11 +5,11 @@ use super::PAGE_BYTES;
 use super::crowds::CrowdRow;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
-use super::objects::ObjectId;
+use super::objects::{Key, ObjectId};
 use super::spacing::{STRAY, pieces};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::side::SideTables;
-use nearmiss_record::symbols::Symbols;
+use nearmiss_record::symbols::{StackVariable, Symbols};
 use std::collections::BTreeMap;
 
 /// Objects of one name that crowd on few sets of one level.
@@ -72,7 +72,13 @@ impl Attribution {
         let mut groups: BTreeMap<(u8, Title), Group<'_>> = BTreeMap::new();
         for ((level, id), row) in &crowds.rows {
             let object = &self.tracker.objects.rows[id.0 as usize];
-            let group = groups.entry((*level, namer.title(&object.key))).or_default();
+            let variable = match object.key {
+                Key::FirstStack => namer.stack_variable_of_most(row.lines.values().copied()),
+                _ => None,
+            };
+            let title = variable.map_or_else(|| namer.title(&object.key), |known| Namer::on_first_stack(Some(known)));
+            let group = groups.entry((*level, title)).or_default();
+            group.variable = variable;
             group.requested_alignment = group.requested_alignment.max(object.requested_alignment);
             group.made += object.count;
             group.other_waits += crowds.other_waits.get(id.0 as usize).copied().unwrap_or(0);
@@ -99,6 +105,8 @@ struct Group<'a> {
     requested_alignment: u64,
     made: u64,
     other_waits: u64,
+    /// The one on a first thread's stack that it is.
+    variable: Option<&'a StackVariable>,
     rows: Vec<(ObjectId, &'a CrowdRow)>,
 }
 
@@ -123,7 +131,9 @@ impl Group<'_> {
         let sets = self.mean(CrowdRow::sets);
         let spacing = self.rows.first().and_then(|(_, row)| row.bursts.spacing(sets, PAGE_BYTES, line_bytes));
         let spacing_bytes = spacing.unwrap_or(PAGE_BYTES);
-        let extents = self.extents();
+        let misses = self.sum(|row| row.misses);
+        let of_variable = |known: &StackVariable| vec![(known.start, known.start.saturating_add(known.bytes), misses)];
+        let extents = self.variable.map_or_else(|| self.extents(), of_variable);
         Crowd {
             level,
             kind: title.kind,
@@ -131,7 +141,7 @@ impl Group<'_> {
             allocated_at: title.allocated_at,
             requested_alignment: self.requested_alignment,
             made: self.made,
-            misses: self.sum(|row| row.misses),
+            misses,
             stall_cycles: self.sum(|row| row.stall_cycles),
             other_waits: self.other_waits,
             sets,

@@ -6,14 +6,18 @@ use super::charged::Cycles;
 use super::names::{Names, UNATTRIBUTED};
 use super::objects::{Key, Object};
 use super::pages::PageSet;
+use super::stack_variables::{self, StackVariables};
 use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, Tally};
 use nearmiss_record::side::INSN_CALL;
-use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, Symbols};
+use nearmiss_record::symbols::{KERNEL_MODULE, ModuleData, PageUse, StackVariable, Symbols};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Name of the memory that the kernel zeroes, copies and reads for processes.
 const USER_PAGES: &str = "user pages, by the kernel";
+
+/// Name of the first threads' stacks, apart from variables there.
+const FIRST_STACK: &str = "stack of the first thread";
 
 /// Title of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +33,7 @@ pub(super) struct Namer<'a> {
     user_pages: &'a PageSet,
     /// 16 KiB areas that calls stored to.
     stacks: FxHashSet<u64>,
+    variables: StackVariables<'a>,
 }
 
 impl<'a> Namer<'a> {
@@ -37,7 +42,7 @@ impl<'a> Namer<'a> {
         let symbols: &'a Symbols = names.symbols;
         let is_call = |id: &u32| names.insns.get(*id as usize).is_some_and(|i| i.flags & INSN_CALL != 0);
         let stack = |object: &Object| match object.key {
-            Key::KernelArea { area } => object.storers.iter().any(is_call).then_some(area),
+            Key::KernelArea { area } => object.insns.iter().any(is_call).then_some(area),
             _ => None,
         };
         Namer {
@@ -45,6 +50,7 @@ impl<'a> Namer<'a> {
             user_pages,
             modules: symbols.data.iter().map(|m| (m.module.as_str(), m)).collect(),
             stacks: objects.iter().filter_map(stack).collect(),
+            variables: StackVariables::new(objects, names),
         }
     }
 
@@ -61,7 +67,8 @@ impl<'a> Namer<'a> {
             }
             Key::File { path } => title(ObjectKind::File, path.clone()),
             Key::Global { module, index } => self.global(module, *index),
-            Key::FirstStack => title(ObjectKind::Stack, "stack of the first thread".into()),
+            Key::FirstStack => title(ObjectKind::Stack, FIRST_STACK.into()),
+            Key::StackPiece { address } => Self::on_first_stack(self.variables.of_piece(*address)),
             Key::ThreadStack { context } => self.allocated(ObjectKind::Stack, *context, "thread stack"),
             Key::KernelPage { page } => match self.names.symbols.kernel_pages.page(*page) {
                 Some(PageUse::Slab { cache, .. }) => title(ObjectKind::Slab, cache.clone()),
@@ -80,6 +87,30 @@ impl<'a> Namer<'a> {
             }
             Key::KernelArea { .. } => title(ObjectKind::KernelOther, "vmalloc".into()),
             Key::KernelPart { name } => title(ObjectKind::KernelData, (*name).to_owned()),
+        }
+    }
+
+    /// Title of a variable on a first thread's stack, or of the rest of that stack.
+    pub fn on_first_stack(variable: Option<&StackVariable>) -> Title {
+        let name = variable.map_or_else(|| FIRST_STACK.to_owned(), stack_variables::name);
+        Title { kind: ObjectKind::Stack, name, allocated_at: Vec::new() }
+    }
+
+    /// The variable on a first thread's stack that holds the byte at this address.
+    pub fn stack_variable(&self, address: u64) -> Option<&'a StackVariable> {
+        self.variables.of_byte(address)
+    }
+
+    /// The variable on a first thread's stack with nearly all of these misses, given by their addresses.
+    pub fn stack_variable_of_most(&self, misses: impl Iterator<Item = (u64, u64)>) -> Option<&'a StackVariable> {
+        self.variables.of_most(misses)
+    }
+
+    /// The variable that an object is a piece of.
+    pub fn variable_of(&self, key: &Key) -> Option<&'a StackVariable> {
+        match key {
+            Key::StackPiece { address } => self.variables.of_piece(*address),
+            _ => None,
         }
     }
 
@@ -108,6 +139,7 @@ impl<'a> Namer<'a> {
                 Some(PageUse::Slab { object_bytes, .. }) if *object_bytes > 0 => Some(u64::from(*object_bytes)),
                 _ => None,
             },
+            Key::StackPiece { .. } => self.variable_of(key).map(|variable| variable.bytes),
             Key::Global { module, index } => {
                 Some(self.modules.get(module.as_str())?.objects.get(*index as usize)?.bytes)
             }
@@ -145,9 +177,11 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
             addresses: 0,
         });
         sum.tally += &attribution.ledger.tally(object.misses, &object.references, levels);
-        sum.count += object.count.max(1);
+        let variable = namer.variable_of(&object.key);
+        // The pieces of a stack are no objects of their own.
+        sum.count = if let Key::StackPiece { .. } = object.key { 1 } else { sum.count + object.count.max(1) };
         sum.sizes_differ |= object.sizes_differ || sum.bytes != bytes;
-        sum.addresses |= object.addresses;
+        sum.addresses |= variable.map_or(object.addresses, |variable| variable.start);
     }
     let row = |(title, sum): (Title, Sum)| ObjectRow {
         kind: title.kind,

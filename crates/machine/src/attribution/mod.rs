@@ -35,6 +35,7 @@ mod spaces;
 mod spacing;
 mod spread;
 mod stack_tables;
+mod stack_variables;
 mod stalls;
 mod task_tables;
 mod tasks;
@@ -293,7 +294,7 @@ impl Attribution {
             }
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
-        miss.object = Some(object);
+        miss.object = Some(self.tracker.objects.piece(object, record.vaddr()));
         self.count_or_add(&miss);
         if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {
             crowds.charge(Some((object, start)), pid, record, outcome, &self.tracker);

@@ -26,6 +26,8 @@ pub(super) enum Key {
     Global { module: String, index: u32 },
     /// First threads' stacks.
     FirstStack,
+    /// A piece of first threads' stacks, by its address.
+    StackPiece { address: u64 },
     /// Stacks of threads created in this calling context.
     ThreadStack { context: u32 },
     /// A page reached through the kernel's direct map.
@@ -36,8 +38,12 @@ pub(super) enum Key {
     KernelPart { name: &'static str },
 }
 
-/// Most storing instructions kept of a [`Key::KernelArea`].
-const MAX_STORERS: usize = 8;
+/// Most instructions kept of a [`Key::KernelArea`] or a [`Key::StackPiece`].
+const MAX_INSNS: usize = 8;
+/// Bytes of a piece of a stack.
+pub(super) const STACK_PIECE: u64 = 64;
+/// Most pieces of stacks that are kept apart.
+const MAX_STACK_PIECES: usize = 1 << 16;
 
 /// One row while the run goes on.
 #[derive(Clone, Debug)]
@@ -54,8 +60,9 @@ pub(super) struct Object {
     pub addresses: u64,
     /// Largest alignment requested; 0: the allocator's own.
     pub requested_alignment: u64,
-    /// A few instructions that stored to a [`Key::KernelArea`]: calls store to stacks.
-    pub storers: Vec<u32>,
+    /// A few instructions that stored to a [`Key::KernelArea`], since calls store to stacks, or that used a
+    /// [`Key::StackPiece`].
+    pub insns: Vec<u32>,
 }
 
 /// All objects of a run.
@@ -64,6 +71,7 @@ pub(super) struct Objects {
     pub rows: Vec<Object>,
     by_key: FxHashMap<Key, ObjectId>,
     limit: usize,
+    stack_pieces: usize,
     /// Kernel memory beyond the limit was counted as unknown.
     pub full: bool,
 }
@@ -71,7 +79,8 @@ pub(super) struct Objects {
 impl Objects {
     /// `limit`: most rows; beyond it, memory of the kernel is counted as unknown.
     pub fn new(limit: usize) -> Self {
-        let mut objects = Objects { rows: Vec::new(), by_key: FxHashMap::default(), limit, full: false };
+        let mut objects =
+            Objects { rows: Vec::new(), by_key: FxHashMap::default(), limit, stack_pieces: 0, full: false };
         objects.intern(Key::Unknown);
         objects
     }
@@ -97,9 +106,26 @@ impl Objects {
             sizes_differ: false,
             addresses: 0,
             requested_alignment: 0,
-            storers: Vec::new(),
+            insns: Vec::new(),
         });
         id
+    }
+
+    /// The piece of a first thread's stack that holds an address; any other object itself, and a stack with too many
+    /// pieces.
+    pub fn piece(&mut self, object: ObjectId, address: u64) -> ObjectId {
+        if self.rows[object.0 as usize].key != Key::FirstStack {
+            return object;
+        }
+        let key = Key::StackPiece { address: address & !(STACK_PIECE - 1) };
+        if let Some(id) = self.by_key.get(&key) {
+            return *id;
+        }
+        if self.stack_pieces == MAX_STACK_PIECES {
+            return object;
+        }
+        self.stack_pieces += 1;
+        self.intern(key)
     }
 
     /// So many data references to this object missed the first level or caused traffic.
@@ -133,12 +159,13 @@ impl Objects {
     /// Adds the outcomes of `count` records like this one at this object.
     pub fn add_outcomes(&mut self, id: ObjectId, ledger: &mut Ledger, record: Record, outcome: &Outcome, count: Count) {
         let row = &mut self.rows[id.0 as usize];
-        if matches!(row.key, Key::KernelArea { .. })
-            && record.kind() == Some(Kind::Store)
-            && row.storers.len() < MAX_STORERS
-            && !row.storers.contains(&record.insn().0)
-        {
-            row.storers.push(record.insn().0);
+        let is_kept = match row.key {
+            Key::KernelArea { .. } => record.kind() == Some(Kind::Store),
+            Key::StackPiece { .. } => true,
+            _ => false,
+        };
+        if is_kept && row.insns.len() < MAX_INSNS && !row.insns.contains(&record.insn().0) {
+            row.insns.push(record.insn().0);
         }
         ledger.add_all(&mut row.misses, record, outcome, count);
     }

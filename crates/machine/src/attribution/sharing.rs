@@ -274,6 +274,7 @@ impl Attribution {
         let Some(line) = self.sharing.referred(&by) else { return };
         if reference.vaddr < USER_END {
             let (object, _) = self.tracker.find(cpu.pid, reference.vaddr, reference.record.physical_page());
+            let object = self.tracker.objects.piece(object, reference.vaddr);
             let extent = self.tracker.extent(cpu.pid, reference.vaddr);
             line.add_piece(
                 object,
@@ -295,6 +296,7 @@ impl Attribution {
         if let Some(class) = outcome.sharing_class() {
             let (object, start) = self.tracker.find(pid, reference.vaddr, reference.record.physical_page());
             let offset = (reference.vaddr.wrapping_sub(reference.address - by.line)).saturating_sub(start);
+            let object = self.tracker.objects.piece(object, reference.vaddr);
             self.sharing.missed(&by, class, object, offset);
         }
         self.sharing.waited(&by, outcome.stall_cycles.into());

@@ -6,6 +6,7 @@ use super::names::Names;
 use super::objects::{Key, ObjectId};
 use super::sharing::{BY_CPU, Piece, SharedLine};
 use nearmiss_record::model::{SharedLineRow, Tenant};
+use nearmiss_record::symbols::StackVariable;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most rows of the table.
@@ -64,10 +65,16 @@ impl Tables<'_> {
     fn row(&self, paddr: u64, line: &SharedLine) -> SharedLineRow {
         let functions = self.names.most_of(line.waiting.iter().map(|(insn, waits)| (insn, waits)));
         let rows = &self.attribution.tasks.rows;
+        let rows_of_objects = &self.attribution.tracker.objects.rows;
         let of_command = |task: u32| rows.get(task as usize).is_some_and(|row| row.of_command);
+        let key = &rows_of_objects[line.object.0 as usize].key;
+        let offset = match (key, self.namer.variable_of(key)) {
+            (Key::StackPiece { address }, Some(variable)) => address.saturating_sub(variable.start),
+            _ => line.offset,
+        };
         SharedLineRow {
             line_paddr: paddr,
-            object: format!("{}+{:#x}", self.title(line.object).name, line.offset),
+            object: format!("{}+{offset:#x}", self.title(line.object).name),
             true_sharing: line.true_sharing,
             false_sharing: line.false_sharing,
             functions: functions.into_iter().map(|(name, _)| name).collect(),
@@ -139,17 +146,23 @@ impl Tables<'_> {
         let mask = run.mask();
         let piece = run.piece.map(|piece| &line.pieces[piece]);
         let object = piece.map_or(line.object, |piece| piece.object);
-        let title = self.title(object);
+        let first = run.bytes.0;
+        let variable = self.stack_variable(object, piece, first);
+        let title = variable.map_or_else(|| self.title(object), |known| Namer::on_first_stack(Some(known)));
         // The allocator's own bytes between blocks belong to no object.
         let is_object = self.attribution.tracker.objects.rows[object.0 as usize].key != Key::Break;
-        let first = run.bytes.0;
+        let extent = |known: &StackVariable| (known.start, known.start.saturating_add(known.bytes));
+        let extent = variable.map(extent).or(piece.map(|piece| piece.extent));
         let [writers, readers] = run.users.map(|users| users.into_iter().collect());
         Tenant {
             object: title.name,
             kind: Some(title.kind),
-            object_address: piece.map_or(0, |piece| piece.extent.0),
-            object_bytes: piece.filter(|_| is_object).map_or(0, |piece| piece.extent.1 - piece.extent.0),
-            offset: piece.map_or(line.offset + u64::from(first), |piece| offset_in(piece, first)),
+            object_address: extent.map_or(0, |(start, _)| start),
+            object_bytes: extent.filter(|_| is_object).map_or(0, |(start, end)| end - start),
+            offset: match (piece, extent) {
+                (Some(piece), Some((start, _))) => (piece.line + u64::from(first)).saturating_sub(start),
+                _ => line.offset + u64::from(first),
+            },
             line_offset: first,
             bytes: run.bytes.1 - first + 1,
             group,
@@ -158,6 +171,13 @@ impl Tables<'_> {
             written_at: self.sites(line, mask, true),
             read_at: self.sites(line, mask, false),
         }
+    }
+
+    /// The variable on a first thread's stack that has a byte of the line.
+    fn stack_variable(&self, object: ObjectId, piece: Option<&Piece>, byte: u32) -> Option<&StackVariable> {
+        let is_of_stack =
+            matches!(self.attribution.tracker.objects.rows[object.0 as usize].key, Key::StackPiece { .. });
+        self.namer.stack_variable(piece.filter(|_| is_of_stack)?.line + u64::from(byte))
     }
 
     fn sites(&self, line: &SharedLine, bytes: u128, stores: bool) -> Vec<String> {
@@ -170,9 +190,4 @@ impl Tables<'_> {
         sites.truncate(MAX_SITES);
         sites.into_iter().map(|(site, _)| site).collect()
     }
-}
-
-/// Returns the offset of a byte of the line in its piece.
-fn offset_in(piece: &Piece, byte: u32) -> u64 {
-    (piece.line + u64::from(byte)).saturating_sub(piece.extent.0)
 }

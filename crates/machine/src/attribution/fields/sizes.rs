@@ -144,7 +144,7 @@ mod tests {
             sizes_differ: false,
             addresses: 0,
             requested_alignment: 0,
-            storers: Vec::new(),
+            insns: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Hand-made streams with known answers, and random ones with tables that must sum up.
 
 mod shares;
+mod stacks;
 
 use super::*;
 use crate::model::{ModelTotals, Pollution};
