@@ -43,7 +43,7 @@ pub use evidence::Evidence;
 pub use findings::{Detected, Moment, Options, detect, judge, over_moments};
 pub use modelling::model_again;
 pub use nearmiss_machine::model::ModelTotals;
-pub use nearmiss_symbols::{Member, Structure, structures};
+pub use nearmiss_symbols::{Member, Structure, has_symbol_table, structures};
 pub use page_faults::PageFaults;
 pub use parts::{PartSaving, of_whole_run};
 pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, seeds};

@@ -146,6 +146,12 @@ impl Elf {
     }
 }
 
+/// Whether the file at `path` has a table of its symbols: no program has that was stripped, as those of distributions are.
+pub fn has_symbol_table(path: &Path) -> bool {
+    let table = |elf: &Elf| Some(Parsed::parse(&*elf.bytes).ok()?.section_by_name(".symtab").is_some());
+    Elf::open(path).and_then(|elf| table(&elf)).unwrap_or(false)
+}
+
 /// The last entry that begins at or below `address` and holds it; failing that, the last that begins there.
 fn find(sorted: &[Code], address: u64) -> Option<&Code> {
     /// Symbols nest rarely, and no deeper than this.

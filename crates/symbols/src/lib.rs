@@ -20,7 +20,7 @@ mod structures;
 mod tests;
 mod unwind;
 
-pub use elf::Elf;
+pub use elf::{Elf, has_symbol_table};
 pub use entry::{Entry, entry};
 pub use jit::{JitFunction, JitNames};
 pub use live::{Booted, LiveData};

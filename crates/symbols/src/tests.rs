@@ -206,7 +206,8 @@ fn variables_of_frames_lie_where_the_program_finds_them() {
         let contexts = [(0, 0), (0, 2), (1, 0), (2, 1)].map(|(parent, call)| Context { parent, call });
         let slots = [0, main_frame - 8, leaf_frame - 8, leaf_frame - 200];
         let elf = Elf::open(&program).unwrap();
-        let found = Calls::new(&contexts, &slots).variables(program.to_str().unwrap(), &elf, &[(calls[0], 0), (calls[1], 1)]);
+        let found =
+            Calls::new(&contexts, &slots).variables(program.to_str().unwrap(), &elf, &[(calls[0], 0), (calls[1], 1)]);
         let place = |v: &StackVariable| (v.start, v.bytes, v.function.clone());
         let at = |name: &str| found.iter().filter(|v| v.name == name).map(place).collect::<Vec<_>>();
         assert_eq!(at("item"), [(item, 40, "main".to_owned())], "{option}, {main:#x}: {found:#x?}");

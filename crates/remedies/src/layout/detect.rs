@@ -2,11 +2,11 @@
 
 use super::finding::{Layout, NotSeen};
 use super::pieces::Element;
-use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced, replay, structures};
+use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced, has_symbol_table, replay, structures};
 use nearmiss_machine::attribution::{ElementSizes, FieldUses, UsedElements};
 use nearmiss_machine::describe::can_place_fields;
 use nearmiss_record::finding::LEAST_GAIN;
-use nearmiss_record::model::{ModelRecord, ObjectKind};
+use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
 use std::path::Path;
 
 /// Share of the cycles from which one object is worth a recording of every access.
@@ -19,12 +19,13 @@ const MOST_BYTES: u64 = 4 << 30;
 const MOST: usize = 2;
 
 /// Elements that the command waits for. A trace that dropped accesses shows no fields; then the objects that could matter
-/// are one suspicion.
+/// are one suspicion, unless the program was stripped: it was made elsewhere, and its structures are not its user's to
+/// change.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
     let waits = heaviest(&case.model);
     if can_place_fields(case.filter).is_err() {
-        let worth = waits >= WORTH_A_RECORDING;
+        let worth = waits >= WORTH_A_RECORDING && program(case).is_some_and(|path| has_symbol_table(Path::new(path)));
         return Ok(if worth { vec![Box::new(NotSeen::new(waits)) as Box<dyn Suspicion>] } else { Vec::new() });
     }
     let cycles = case.model.totals.cycles.max(1) as f64;
@@ -58,12 +59,21 @@ fn is_like_a_structure(used: &UsedElements) -> bool {
         && (used.is_block || used.bytes > MOST_UNDECLARED)
 }
 
-/// Share of the cycles that the command waits for the block or variable it waits for most.
+/// Share of the cycles that the command waits for the block or variable it waits for most, because the first cache is
+/// too small for it: another order of fields does nothing for first touches, for lines that crowd on few sets, and for
+/// lines that other CPUs take.
 fn heaviest(model: &ModelRecord) -> f64 {
     use ObjectKind::{Global, Heap};
     let rows = model.objects.iter().filter(|row| matches!(row.kind, Heap | Global));
-    let most = rows.map(|row| row.tally.stall_cycles).max().unwrap_or(0);
-    most as f64 / model.totals.cycles.max(1) as f64
+    let most = rows.map(|row| waits_for_room(&row.tally)).fold(0.0, f64::max);
+    most / model.totals.cycles.max(1) as f64
+}
+
+fn waits_for_room(tally: &Tally) -> f64 {
+    let Some(first) = tally.levels.first() else { return 0.0 };
+    let [compulsory, capacity] = [MissClass::Compulsory, MissClass::Capacity].map(|class| first.class(class));
+    let again = first.misses().saturating_sub(compulsory).max(1);
+    tally.stall_cycles.saturating_sub(tally.first_touch_cycles) as f64 * capacity as f64 / again as f64
 }
 
 /// Elements and their fields: two replays, of the run as it was.

@@ -89,7 +89,8 @@ impl ElementSizes {
     }
 }
 
-/// The largest size that most references agree on; a block of which each instruction uses one place is one element.
+/// The largest size that most references agree on. A block is one element where each instruction uses one place of it,
+/// or, with a declaration of its size, where some do: others may step through arrays inside.
 fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
     let all: u64 = steps.iter().map(|steps| steps.references).sum();
     let agreeing = |bytes: u64| {
@@ -97,8 +98,11 @@ fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
         agreeing.map(|steps| steps.references).sum::<u64>() as f64 / all.max(1) as f64
     };
     let is_block = object.count > 1 && !object.sizes_differ && (LEAST_BYTES..=MOST_BYTES).contains(&object.bytes);
-    if is_block && matches!(object.key, Key::Heap { .. }) && agreeing(object.bytes) >= AGREE {
-        return Some(ElementSize { bytes: object.bytes, is_block, is_agreed: true });
+    if is_block && matches!(object.key, Key::Heap { .. }) {
+        let (share, at_one_place) = (agreeing(object.bytes), agreeing(0));
+        if share >= AGREE || at_one_place >= SOME_AGREE {
+            return Some(ElementSize { bytes: object.bytes, is_block, is_agreed: share >= AGREE });
+        }
     }
     let mut candidates: Vec<u64> = steps.iter().map(|steps| steps.divisor).collect();
     candidates.retain(|bytes| (LEAST_BYTES..=MOST_BYTES).contains(bytes));
@@ -171,6 +175,8 @@ mod tests {
     fn a_block_of_which_each_instruction_uses_one_place_is_an_element() {
         assert_eq!(bytes(&object(1000, 48), &[steps(0, 100), steps(0, 3)]), Some((48, true)));
         assert_eq!(bytes(&object(1, 48), &[steps(0, 100)]), None, "there is one block");
+        let with_array = Some(ElementSize { bytes: 200, is_block: true, is_agreed: false });
+        assert_eq!(size(&object(1000, 200), &[steps(0, 100), steps(4, 100)]), with_array, "an array inside");
         assert_eq!(bytes(&object(1000, 4096), &[steps(64, 100), steps(0, 3)]), Some((64, false)), "arrays in blocks");
     }
 }
