@@ -3,7 +3,7 @@
 
 Run after `make build`: experiments/answer/real.py [NAME ...]    (all without names; those with a missing program are skipped)
 Prints for each: its native seconds (of a server: those of its load), the seconds to the answer, its coverage and its
-headline. All times are measured. Ends with status 1 if an answer is missing, or takes over 60 s beside the native seconds.
+headline, and the time of each stage. All times are measured. Ends with status 1 if an answer is missing, or takes over 60 s beside the native seconds.
 """
 import os
 import pathlib
@@ -209,7 +209,9 @@ def answer(name, program, place):
         head = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no word"
     in_time = done.returncode == 0 and taken <= MOST_BESIDE_NATIVE + native
     verdict = "" if in_time else "   NO ANSWER IN TIME"
-    print(f"{name:9} native {native:5.1f}  answer {taken:5.1f}  status {done.returncode}{verdict}  {covered}\n{'':10}{head}", flush=True)
+    parts = next((line for line in done.stderr.splitlines() if "took " in line), "")
+    print(f"{name:9} native {native:5.1f}  answer {taken:5.1f}  status {done.returncode}{verdict}  {covered}", flush=True)
+    print(*(f"{'':10}{line}" for line in (head, parts) if line), sep="\n", flush=True)
     return in_time
 
 

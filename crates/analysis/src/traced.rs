@@ -91,6 +91,8 @@ pub struct Recorded {
     pub side: SideTables,
     /// Evidence from the same model.
     pub evidence: Evidence,
+    /// Facts about its code that the model found.
+    pub code: Arc<KnownCode>,
 }
 
 impl Traced {
@@ -101,7 +103,7 @@ impl Traced {
 
     /// Takes a run that has just been recorded and modelled: it is not modelled again.
     pub fn recorded(recorded: Recorded) -> Self {
-        let Recorded { run, manifest, model, symbols, side, evidence } = recorded;
+        let Recorded { run, manifest, model, symbols, side, evidence, code } = recorded;
         Traced {
             filter: manifest.filter,
             in_modelled_order: OnceLock::new(),
@@ -115,7 +117,7 @@ impl Traced {
             part_records: PART_RECORDS,
             baselines: Baselines::default(),
             most_shared: OnceLock::new(),
-            code: Arc::default(),
+            code,
             run,
             manifest,
             model,
@@ -162,9 +164,8 @@ impl Traced {
             in_modelled_order: in_modelled_order.map_or_else(OnceLock::new, OnceLock::from),
             baselines,
             most_shared,
-            code,
             filter: header.filter,
-            ..Self::recorded(Recorded { run: run.clone(), manifest, model, symbols, side, evidence })
+            ..Self::recorded(Recorded { run: run.clone(), manifest, model, symbols, side, evidence, code })
         })
     }
 

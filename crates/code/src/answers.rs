@@ -1,7 +1,7 @@
 //! Answers by instruction, found anew ever more rarely.
 
 use nearmiss_record::units::InsnId;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Growth factor of the distance between recomputations of one answer.
@@ -22,7 +22,7 @@ struct Kept<T> {
 
 /// Answers by id and by the number of blocks known when they were found, for all maps built from the same blocks.
 #[derive(Debug)]
-pub(crate) struct Shared<T>(Mutex<HashMap<(InsnId, u64), Option<T>>>);
+pub(crate) struct Shared<T>(Mutex<FxHashMap<(InsnId, u64), Option<T>>>);
 
 impl<T> Default for Shared<T> {
     fn default() -> Self {

@@ -4,7 +4,7 @@ use crate::effects::Summary;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// An instruction's number in the graph.
 pub(crate) type Node = u32;
@@ -52,11 +52,11 @@ pub(crate) enum Way {
 pub(crate) struct Graph {
     placed: Vec<Placed>,
     /// The latest instruction of each virtual address.
-    at: HashMap<u64, Node>,
+    at: FxHashMap<u64, Node>,
     /// Last instructions of blocks by the address behind them.
-    ends: HashMap<u64, Vec<Node>>,
+    ends: FxHashMap<u64, Vec<Node>>,
     /// Direct branches and calls by their target.
-    targets: HashMap<u64, Vec<Node>>,
+    targets: FxHashMap<u64, Vec<Node>>,
     /// Node of each instruction id.
     named: Vec<Node>,
 }

@@ -9,7 +9,7 @@ pub use manifest::ends;
 
 use crate::modelling::{Modelled, Modelling, Tables};
 use crate::traced::Recorded;
-use nearmiss_machine::model::{Counter, ModelOptions, ModelTotals};
+use nearmiss_machine::model::{Counter, KnownCode, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::NullObserver;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
@@ -26,6 +26,7 @@ use nearmiss_tap::guest::{CommandStatus, GuestCommand};
 use nearmiss_tap::session::{self, Session, Sink};
 use reserve::Reserve;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 /// Stages of a recording, as they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,8 @@ pub fn record(
     let mut trace = Kept::begin(run, &header, options.most_trace)?;
     let reserve = Reserve::hold(run)?;
     let tables = Tables { curve: options.curve, evidence: options.evidence };
-    let modelling = model_of(&session, options.machine, options.order, tables)?;
+    let code = Arc::default();
+    let modelling = model_of(&session, options.machine, (options.order, &code), tables)?;
     let (recorded, modelling) = run_in_guest(session, command, modelling, options.stage, |head, records| {
         trace.chunk(head, records);
         Ok(())
@@ -113,6 +115,7 @@ pub fn record(
             symbols,
             side: recorded.side,
             evidence: evidence.unwrap_or_default(),
+            code,
         },
     })
 }
@@ -142,7 +145,7 @@ pub fn count(
     machine: &Machine,
     whole: impl FnOnce(&session::Recorded) -> Result<(), String>,
 ) -> Result<Counted, RecordError> {
-    let modelling = model_of(&session, machine, Order::Recorded, Tables::default())?;
+    let modelling = model_of(&session, machine, (Order::Recorded, &Arc::default()), Tables::default())?;
     let (recorded, modelling) = run_in_guest(session, command, modelling, &|_| (), |_, _| Ok(()))?;
     whole(&recorded).map_err(RecordError::Refused)?;
     let modelled = modelling.finish()?;
@@ -171,10 +174,17 @@ pub fn count_misses(
     Ok((recorded, counter.finish()?.0))
 }
 
-fn model_of(session: &Session, machine: &Machine, order: Order, tables: Tables) -> Result<Modelling, RecordError> {
+/// Returns the model of a recording in this order, which keeps what it finds out of the code.
+fn model_of(
+    session: &Session,
+    machine: &Machine,
+    (order, code): (Order, &Arc<KnownCode>),
+    tables: Tables,
+) -> Result<Modelling, RecordError> {
     let header = session.header();
     let data = Box::new(session.data_symbols());
-    Ok(Modelling::new(machine, &ModelOptions::of(header, order), header, data, tables)?)
+    let options = ModelOptions { code: Some(Arc::clone(code)), ..ModelOptions::of(header, order) };
+    Ok(Modelling::new(machine, &options, header, data, tables)?)
 }
 
 /// Runs the command in the guest; the model and `also` take the stream.

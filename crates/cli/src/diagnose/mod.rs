@@ -228,29 +228,32 @@ fn trace<'r>(
     let diagnosed = Diagnosed {
         machine: args.how.machine.as_deref(),
         record: &args.record,
-        budget: subject.budget,
         runs: &args.runs,
         command: restored.as_deref().unwrap_or(&args.command),
         snapshot: subject.snapshot,
     };
-    let mut record = |look| {
-        let (run, recorded) = for_diagnosis(&diagnosed, look)?;
+    let record = |look, budget, phases: &mut Phases| {
+        let (run, recorded) = for_diagnosis(&diagnosed, budget, look)?;
         phases.recorded(&recorded.manifest);
         let case = args.how.recorded(&run, recorded)?;
-        phases.ended(if look == Look::First { "first look" } else { "model" }, Instant::now());
+        if look != Look::First {
+            phases.ended("model", Instant::now());
+        }
         anyhow::Ok((run, case))
     };
     if args.how.all || args.measure {
-        let (run, case) = record(Look::Closer { tasks: false, fields: true, length: None })?;
+        let (run, case) = record(Look::Closer { tasks: false, fields: true, length: None }, subject.budget, phases)?;
         return Ok((run, case, None));
     }
-    let (run, case) = record(Look::First)?;
+    let (run, case) = record(Look::First, subject.budget, phases)?;
     let detected = detect(&case, remedies)?;
+    phases.ended("first look", Instant::now());
     let missing = detected.missing_parts(&case);
     let manifest = case.traced.as_ref().map(|traced| &traced.manifest);
+    let budget = manifest.map_or(subject.budget, |manifest| subject.budget.after(manifest));
     let length = manifest.and_then(Length::of);
     let in_parts = manifest.and_then(|manifest| manifest.covered).is_some_and(|covered| covered.has_pauses());
-    let worth_another = |length: Length| length.is_little_known() || subject.budget.has_room_for(length);
+    let worth_another = |length: Length| length.is_little_known() || budget.has_room_for(length);
     if missing.is_empty() && !(in_parts && length.is_some_and(worth_another)) {
         return Ok((run, case, Some(detected)));
     }
@@ -258,6 +261,6 @@ fn trace<'r>(
     let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
     drop((detected, case));
     run.discard();
-    let (run, case) = record(Look::Closer { tasks, fields, length })?;
+    let (run, case) = record(Look::Closer { tasks, fields, length }, budget, phases)?;
     Ok((run, case, None))
 }

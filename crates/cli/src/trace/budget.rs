@@ -50,13 +50,22 @@ pub(crate) struct Budget {
     end: Option<Instant>,
     /// CPUs that are left to replays beside what runs on this machine, such as a process that was copied.
     idle_cpus: f64,
+    /// From the launch of a guest to the window's opening.
+    start: Duration,
 }
 
 impl Budget {
     /// Starts the budget now; a time of zero is no limit.
     pub fn of(within: Duration) -> Self {
         let end = (!within.is_zero()).then(|| Instant::now() + within);
-        Budget { end, idle_cpus: end.map_or(MOST_CPUS, |_| idle_cpus()) }
+        Budget { end, idle_cpus: end.map_or(MOST_CPUS, |_| idle_cpus()), start: BOOT }
+    }
+
+    /// Returns the budget for another recording of the same command, which starts as late as this one did.
+    pub fn after(self, manifest: &Manifest) -> Self {
+        let warm_ns = manifest.warm.as_ref().map_or(0, |warm| warm.time_ns);
+        let start = Duration::from_nanos(manifest.boot_ns + warm_ns + manifest.ahead_ns);
+        Budget { start: start.max(BOOT), ..self }
     }
 
     /// Whether a run that was recorded in parts, of this length, can be recorded whole now.
@@ -68,7 +77,7 @@ impl Budget {
     /// fits, else in parts that are spread over all of it.
     pub fn plan(&self, purpose: Purpose, length: Option<Length>) -> Option<Parts> {
         let left = self.end?.saturating_duration_since(Instant::now());
-        let plan = plan(left, purpose, self.idle_cpus);
+        let plan = plan(left.saturating_sub(self.start - BOOT), purpose, self.idle_cpus);
         Some(match length {
             Some(length) if length.fits(&plan) => whole(plan),
             Some(length) if !length.unseen.is_zero() => length.spread(plan),
@@ -165,6 +174,15 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_starts_late_is_recorded_for_less_time_again() {
+        let first = Budget { idle_cpus: MOST_CPUS, ..Budget::of(Duration::from_secs(50)) };
+        let after = |ahead_ns| first.after(&Manifest { boot_ns: 1_000_000_000, ahead_ns, ..Manifest::default() });
+        let whole = |budget: Budget| budget.plan(Purpose::CloserLook, None).unwrap().whole.as_secs_f64();
+        assert!((whole(first) - whole(after(0))).abs() < 0.1, "the usual start");
+        assert!((whole(first) - whole(after(9_000_000_000)) - 6.0 * OF_A_CLOSER_LOOK).abs() < 0.1);
+    }
 
     #[test]
     fn no_time_is_no_limit() {

@@ -15,7 +15,8 @@ pub use gauge::Gauge;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};
-pub use quiet::{Diagnosed, Look, Measured, for_diagnosis, once_begun, quietly};
+pub(crate) use quiet::for_diagnosis;
+pub use quiet::{Diagnosed, Look, Measured, once_begun, quietly};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};

@@ -27,8 +27,6 @@ pub struct Diagnosed<'a> {
     pub machine: Option<&'a str>,
     /// How it is recorded.
     pub(crate) record: &'a RecordArgs,
-    /// The time for the whole answer.
-    pub(crate) budget: Budget,
     /// Directory in which the run is kept.
     pub runs: &'a Path,
     /// The command.
@@ -48,8 +46,12 @@ pub enum Look {
     Closer { tasks: bool, fields: bool, length: Option<Length> },
 }
 
-/// Traces a command to be diagnosed.
-pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(RunDir, Recorded)> {
+/// Traces a command to be diagnosed. `budget`: the time for the whole answer.
+pub(crate) fn for_diagnosis(
+    diagnosed: &Diagnosed<'_>,
+    budget: Budget,
+    look: Look,
+) -> anyhow::Result<(RunDir, Recorded)> {
     let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
     args.record = diagnosed.record.clone();
     args.carry = match look {
@@ -60,8 +62,8 @@ pub fn for_diagnosis(diagnosed: &Diagnosed<'_>, look: Look) -> anyhow::Result<(R
         }
     };
     let plan = match look {
-        Look::First => diagnosed.budget.plan(Purpose::FirstLook, None),
-        Look::Closer { length, .. } => diagnosed.budget.plan(Purpose::CloserLook, length),
+        Look::First => budget.plan(Purpose::FirstLook, None),
+        Look::Closer { length, .. } => budget.plan(Purpose::CloserLook, length),
     };
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
     let recording = trace(&subject, plan, Kept::Diagnosis)?;

@@ -18,8 +18,8 @@ use crate::times::table;
 use crate::{Chain, CoreTimes, Origin};
 use iced_x86::InstructionInfoFactory;
 use returns::Returns;
+use rustc_hash::FxHashMap;
 use states::{Calls, Question, States, Wanted, Way};
-use std::collections::HashMap;
 
 /// Queries of one walk. Longer walks resolve few of the unknown addresses of libc and sort, for many times the time.
 const MOST_QUESTIONS: usize = 512;
@@ -41,8 +41,8 @@ pub(crate) fn origin(graph: &Graph, times: &CoreTimes, start: Node) -> Origin {
         loads: Vec::new(),
         own: None,
         calls: vec![(0, start)],
-        returns: HashMap::new(),
-        readers: HashMap::new(),
+        returns: FxHashMap::default(),
+        readers: FxHashMap::default(),
     };
     slice.walk();
     slice.origin()
@@ -59,9 +59,9 @@ struct Slice<'a> {
     own: Option<Way>,
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
-    returns: HashMap<Node, Returns>,
+    returns: FxHashMap<Node, Returns>,
     /// Readers of locals, with their distances.
-    readers: HashMap<Node, Way>,
+    readers: FxHashMap<Node, Way>,
 }
 
 impl Slice<'_> {

@@ -2,8 +2,9 @@
 
 use crate::graph::{NONE, Node};
 use crate::place::{RegisterNumber, ValuePlace};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 /// A chain of calls that the walk has entered from behind; 0: none.
 pub(super) type Calls = u32;
@@ -73,7 +74,7 @@ struct State {
 pub(super) struct States {
     states: Vec<State>,
     questions: Vec<Question>,
-    numbers: HashMap<Question, u32>,
+    numbers: FxHashMap<Question, u32>,
     open: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
@@ -147,7 +148,7 @@ impl States {
 
     /// Returns, for each query, the first that differs from it at most in the reader.
     fn same(&self) -> Vec<u32> {
-        let mut first = HashMap::new();
+        let mut first = FxHashMap::default();
         let plain = self.questions.iter().map(|question| question.of_anybody());
         plain.enumerate().map(|(number, question)| *first.entry(question).or_insert(number as u32)).collect()
     }

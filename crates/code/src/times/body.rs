@@ -2,7 +2,8 @@
 
 use crate::graph::{Graph, Node, direct_target};
 use iced_x86::FlowControl;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// Blocks of the largest loop that is looked for.
 const MOST_BLOCKS: u32 = 8;
@@ -26,7 +27,7 @@ pub(super) fn around(graph: &Graph, start: Node) -> Body {
 
 /// The shortest way from an instruction back to it, calls passed over.
 fn turn(graph: &Graph, start: Node) -> Option<Vec<Node>> {
-    let mut from: HashMap<Node, Node> = HashMap::new();
+    let mut from: FxHashMap<Node, Node> = FxHashMap::default();
     let mut open = VecDeque::from([(start, 0_u32)]);
     while let Some((node, blocks)) = open.pop_front() {
         for (next, branches) in after(graph, node) {
@@ -43,7 +44,7 @@ fn turn(graph: &Graph, start: Node) -> Option<Vec<Node>> {
     None
 }
 
-fn path(from: &HashMap<Node, Node>, first: Node, last: Node) -> Vec<Node> {
+fn path(from: &FxHashMap<Node, Node>, first: Node, last: Node) -> Vec<Node> {
     let back = std::iter::successors(Some(last), |node| if *node == first { None } else { from.get(node).copied() });
     let mut nodes: Vec<_> = back.collect();
     nodes.reverse();

@@ -6,7 +6,7 @@ use crate::CoreTimes;
 use crate::effects::{Effects, Rebased, rebased};
 use crate::graph::{Graph, Placed};
 use crate::place::{Local, RegisterNumber, STACK_POINTER};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Turns after which every chain of a loop shows its latency: the longest passes through few registers.
 const FIRST_TURNS: u32 = 16;
@@ -16,7 +16,7 @@ const COUNTED_TURNS: u32 = 24;
 /// Times at which values are ready, in cycles from the first turn on.
 struct Ready {
     registers: [f32; 64],
-    locals: HashMap<(Option<RegisterNumber>, i64), f32>,
+    locals: FxHashMap<(Option<RegisterNumber>, i64), f32>,
     /// Bytes that the stack pointer has moved.
     stack: i64,
     latest: f32,
@@ -24,7 +24,7 @@ struct Ready {
 
 /// Cycles of one turn while nothing but values is waited for.
 pub(super) fn cycles(graph: &Graph, times: &CoreTimes, body: &Body, effects: &[Effects]) -> f32 {
-    let mut ready = Ready { registers: [0.0; 64], locals: HashMap::new(), stack: 0, latest: 0.0 };
+    let mut ready = Ready { registers: [0.0; 64], locals: FxHashMap::default(), stack: 0, latest: 0.0 };
     let mut turns = |count: u32| {
         for _ in 0..count {
             for (&node, effects) in body.nodes.iter().zip(effects) {
