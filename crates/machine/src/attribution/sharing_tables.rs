@@ -4,7 +4,7 @@ use super::Attribution;
 use super::data_tables::{Namer, Title};
 use super::names::Names;
 use super::objects::{Key, ObjectId};
-use super::sharing::{BY_CPU, Piece, SharedLine};
+use super::sharing::{BY_CPU, Piece, SharedLine, Use};
 use nearmiss_record::model::{SharedLineRow, Tenant};
 use nearmiss_record::symbols::StackVariable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +153,7 @@ impl Tables<'_> {
         let is_object = self.attribution.tracker.objects.rows[object.0 as usize].key != Key::Break;
         let extent = |known: &StackVariable| (known.start, known.start.saturating_add(known.bytes));
         let extent = variable.map(extent).or(piece.map(|piece| piece.extent));
+        let [written_at, read_at] = [true, false].map(|stores| self.sites(line, mask, stores, &run.users));
         let [writers, readers] = run.users.map(|users| users.into_iter().collect());
         Tenant {
             object: title.name,
@@ -168,8 +169,8 @@ impl Tables<'_> {
             group,
             writers,
             readers,
-            written_at: self.sites(line, mask, true),
-            read_at: self.sites(line, mask, false),
+            written_at,
+            read_at,
         }
     }
 
@@ -180,9 +181,13 @@ impl Tables<'_> {
         self.namer.stack_variable(piece.filter(|_| is_of_stack)?.line + u64::from(byte))
     }
 
-    fn sites(&self, line: &SharedLine, bytes: u128, stores: bool) -> Vec<String> {
+    /// Places in the code where these users store to the bytes, or load them, most frequent first.
+    fn sites(&self, line: &SharedLine, bytes: u128, stores: bool, users: &Users) -> Vec<String> {
         let mut times: BTreeMap<String, u64> = BTreeMap::new();
-        for u in line.uses.iter().filter(|u| u.stores == stores && u.bytes & bytes != 0) {
+        let counts = |u: &&Use| {
+            u.stores == stores && u.bytes & bytes != 0 && users[usize::from(!stores)].contains(&self.party(u.party))
+        };
+        for u in line.uses.iter().filter(counts) {
             u.insns.iter().for_each(|(insn, count)| *times.entry(self.names.site(*insn)).or_default() += count);
         }
         let mut sites: Vec<(String, u64)> = times.into_iter().collect();
