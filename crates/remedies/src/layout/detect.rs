@@ -10,7 +10,7 @@ use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
 use std::path::Path;
 
 /// Share of the cycles from which one object is worth a recording of every access.
-const WORTH_A_RECORDING: f64 = 0.15;
+const WORTH_A_RECORDING: f64 = 0.08;
 /// Elements of so few bytes have fields only if they are declared, or a block each.
 const MOST_UNDECLARED: u64 = 32;
 /// All elements of a structure, at most: a replay keeps the places of their pages.
