@@ -259,6 +259,7 @@ fn trace<'r>(
     }
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
     let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
+    let length = if fields { length.map(Length::of_every_access) } else { length };
     drop((detected, case));
     run.discard();
     let (run, case) = record(Look::Closer { tasks, fields, length }, budget, phases)?;
