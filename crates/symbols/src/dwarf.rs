@@ -74,7 +74,7 @@ impl<'a> InUnit<'_, 'a> {
             let size = number(known, gimli::DW_AT_byte_size);
             match known.tag() {
                 gimli::DW_TAG_pointer_type | gimli::DW_TAG_reference_type => {
-                    typed.bytes = if typed.bytes == 0 { count * POINTER } else { typed.bytes };
+                    typed.bytes = if typed.bytes == 0 { count.saturating_mul(POINTER) } else { typed.bytes };
                     suffix.insert(0, '*');
                 }
                 gimli::DW_TAG_array_type if suffix.is_empty() => {
