@@ -16,12 +16,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns whether the last look or request found it well.
+    /// Returns whether the last look or request found the server well.
     pub fn is_well(&self) -> bool {
         self.well.load(Ordering::Relaxed)
     }
 
-    /// Notes how it was found. True where that is news.
+    /// Notes how the server was found. True where that is news.
     pub fn found(&self, well: bool) -> bool {
         self.well.swap(well, Ordering::Relaxed) != well
     }
@@ -44,7 +44,7 @@ impl Server {
     }
 }
 
-/// All of them.
+/// All configured servers, and whose turn is next.
 #[derive(Debug)]
 pub struct Origins {
     servers: Vec<Arc<Server>>,
@@ -63,7 +63,7 @@ impl Origins {
         Origins { servers, next: AtomicUsize::new(0) }
     }
 
-    /// The next one in turn that is not among `tried`: one that is well, or else any.
+    /// Returns the next server in turn that is not among `tried`: one that is well, or else any.
     pub fn pick(&self, tried: &[Arc<Server>]) -> Option<Arc<Server>> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.servers.len();
@@ -75,7 +75,7 @@ impl Origins {
         untried().find(|server| server.is_well()).or_else(|| untried().next()).cloned()
     }
 
-    /// All of them.
+    /// Returns all configured servers.
     pub fn all(&self) -> &[Arc<Server>] {
         &self.servers
     }

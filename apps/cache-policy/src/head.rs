@@ -9,7 +9,7 @@ pub struct RequestHead<'a> {
     pub method: &'a Method,
     /// Path and query (origin form).
     pub target: &'a str,
-    /// Host and port as the client named them.
+    /// Host and port, as named by the client.
     pub authority: &'a str,
     /// The fields.
     pub headers: &'a HeaderMap,

@@ -9,7 +9,7 @@ use http::{HeaderMap, Method};
 /// Which part of a stored 200 answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranges {
-    /// All of it, with 200. Several ranges are answered so, too: a server may ignore Range (RFC 9110 s14.2).
+    /// All of the response, with 200. Several ranges are answered so, too: a server may ignore Range (RFC 9110 s14.2).
     Whole,
     /// 206 with these bytes, both included.
     One {

@@ -16,7 +16,7 @@ pub enum Forward {
     VaryMiss,
     /// Nothing stored could be used.
     Miss,
-    /// The request's own directives required it.
+    /// The request's own fields need the origin.
     Request,
     /// The stored response was stale.
     Stale,

@@ -25,15 +25,15 @@ pub struct Terms {
 /// Action for a request for which a response is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Serve it.
+    /// Serve the stored response.
     Fresh,
-    /// Serve it, though stale: the client allows it (max-stale).
+    /// Serve the stored response, though stale: the client allows that (max-stale).
     Stale,
-    /// Serve it, though stale, and validate it meanwhile (RFC 5861 s3).
+    /// Serve the stored response, though stale, and validate it meanwhile (RFC 5861 s3).
     StaleWhileRevalidate,
-    /// Validate it at the origin, with [`crate::conditional`].
+    /// Validate the stored response at the origin, with [`crate::conditional`].
     Validate,
-    /// Fetch a new one from the origin: there is nothing to validate by.
+    /// Fetch a new response from the origin: there is nothing to validate by.
     Refetch,
     /// Answer 504: the client takes a stored response alone, and this one does not do (only-if-cached).
     OnlyIfCachedMiss,

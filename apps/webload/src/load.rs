@@ -14,7 +14,7 @@ pub enum Served {
 /// A whole and right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Hit or miss, where the answer reports it.
+    /// Hit or miss; none: the answer reports neither.
     pub served: Option<Served>,
     /// Whether the request had no condition, no reload and the method GET: what hit ratios are counted over.
     pub is_plain: bool,
@@ -60,7 +60,7 @@ impl Fault {
         Fault::Unanswered,
     ];
 
-    /// The fault as reports name it.
+    /// Name of the fault in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::Connect => "connect",

@@ -14,12 +14,12 @@ pub enum Needs {
     Trace,
     /// An observation of the live program.
     Observation,
-    /// Either.
+    /// A trace or an observation.
     Either,
 }
 
 impl Needs {
-    /// Whether a case has it.
+    /// Returns whether a case has the source.
     pub fn are_satisfied_by(self, case: &Case) -> bool {
         match self {
             Needs::Trace => case.traced.is_some(),
@@ -29,7 +29,7 @@ impl Needs {
     }
 }
 
-/// Writes it as a sentence has it: `looks at …`.
+/// Writes the source as a sentence has it: `looks at …`.
 impl fmt::Display for Needs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -11,7 +11,7 @@ pub enum CannotEngage {
     /// The command itself cannot be launched.
     #[error(transparent)]
     Launch(#[from] nearmiss_workload::Error),
-    /// Something about the program forbids it.
+    /// A property of the program forbids the remedy.
     #[error("cannot engage in {}, because {why}", .program.display())]
     Program {
         /// The file that would be executed.
@@ -38,7 +38,7 @@ impl CannotEngage {
         CannotEngage::System { what, source: source.into() }
     }
 
-    /// The exit status of a wrapper that reports it: 125, but 126 and 127 for a command that
+    /// The exit status of a wrapper that reports the error: 125, but 126 and 127 for a command that
     /// cannot be executed or found.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -60,12 +60,12 @@ pub struct NotEngaged {
 
 /// A remedy in place around a command, which may be launched many times under it.
 ///
-/// Its life: `apply` has changed the workload (environment, affinity, memory policy) before; then, for each launch,
-/// [`started`](Engagement::started) and [`confirm`](Engagement::confirm); at last [`end`](Engagement::end). An
-/// engagement that is dropped must undo as much as `end` does. A guardian undoes the rest when nearmiss is killed:
-/// files by [`GuardedFiles`](nearmiss_workload::GuardedFiles), from before the first is written; settings by
-/// [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed). A helper process is a `Workload` of
-/// its own, which ends with its launcher.
+/// Life of an engagement: `apply` has changed the workload (environment, affinity, memory policy) before; then, for
+/// each launch, [`started`](Engagement::started) and [`confirm`](Engagement::confirm); at last
+/// [`end`](Engagement::end). An engagement that is dropped must undo as much as `end` does. A guardian undoes the rest
+/// when nearmiss is killed: files by [`GuardedFiles`](nearmiss_workload::GuardedFiles), from before the first is
+/// written; settings by [`Workload::restore_if_killed`](nearmiss_workload::Workload::restore_if_killed). A helper
+/// process is a `Workload` of its own, which ends with its launcher.
 pub trait Engagement {
     /// The command was launched as process `pid`, and has not run an instruction of its own yet: a daemon may begin.
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {

@@ -43,7 +43,7 @@ pub struct PageFaults {
 }
 
 impl PageFaults {
-    /// Those of a run.
+    /// Returns the page faults of a run.
     pub fn of(model: &ModelRecord) -> Self {
         let page_bytes = model.machine.memory.page_size.0.max(8);
         let clears = |row: &&FunctionRow| row.kernel && CLEARING.contains(&row.name.as_str());

@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct PartCost {
     /// Instructions of the command.
     pub instructions: u64,
-    /// Its stall cycles.
+    /// Stall cycles of the command.
     pub stall_cycles: u64,
 }
 

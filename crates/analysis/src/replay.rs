@@ -20,7 +20,7 @@ pub enum CaseError {
     /// The run's files cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Its trace cannot be read.
+    /// The run's trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A log of the observation cannot be read.
@@ -29,7 +29,7 @@ pub enum CaseError {
     /// There is no trace.
     #[error("{0}: this run kept no trace to rehearse on; record it with `nearmiss trace` and without --no-trace")]
     NoTrace(PathBuf),
-    /// The model refuses it.
+    /// The model refuses the machine, the policy or the trace.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The trace does not carry the requested part.

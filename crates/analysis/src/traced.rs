@@ -47,9 +47,9 @@ pub struct Traced {
     pub model: ModelRecord,
     /// Model record in the modelled order, computed on first use.
     in_modelled_order: OnceLock<ModelRecord>,
-    /// Names of its instructions.
+    /// Names of the run's instructions.
     pub symbols: Symbols,
-    /// Its instructions and calling contexts.
+    /// Instructions and calling contexts of the run.
     pub side: SideTables,
     /// Which call sites evicted what others needed, without a policy: every pair, most misses first.
     pub pollution: Vec<Pollution>,
@@ -85,13 +85,13 @@ pub struct Recorded {
     pub manifest: Manifest,
     /// Counts of the model during the recording.
     pub model: ModelRecord,
-    /// Names of its instructions.
+    /// Names of the run's instructions.
     pub symbols: Symbols,
-    /// Its instructions and calling contexts.
+    /// Instructions and calling contexts of the run.
     pub side: SideTables,
     /// Evidence from the same model.
     pub evidence: Evidence,
-    /// Facts about its code that the model found.
+    /// Facts about the run's code that the model found.
     pub code: Arc<KnownCode>,
 }
 

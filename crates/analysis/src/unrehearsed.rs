@@ -20,9 +20,9 @@ pub struct Unrehearsed {
     pub cause: &'static str,
     /// Quantity that the run lacks: `what it would gain`.
     pub lacking: &'static str,
-    /// Why the run lacks it.
+    /// Why the run lacks the quantity.
     pub why: String,
-    /// Value of `nearmiss trace --carry` that adds it.
+    /// Value of `nearmiss trace --carry` for a run that has the quantity.
     pub carry: &'static str,
     /// Share of the command's cost that could be saved at the very most.
     pub most_gain: f64,

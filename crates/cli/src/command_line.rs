@@ -5,7 +5,7 @@ use nearmiss_workload::Workload;
 /// Names and values that a command's environment has beside what it inherits.
 pub type Variables = Vec<(String, String)>;
 
-/// A command as the shell runs it.
+/// Returns a workload that runs the command in a shell.
 pub fn shell(command: &str) -> Workload {
     Workload::new(["/bin/sh", "-c", command])
 }

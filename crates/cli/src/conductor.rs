@@ -43,7 +43,7 @@ struct Args {
     /// CPUs of the load
     #[arg(long)]
     load_cpus: Option<CpuSet>,
-    /// The server, or what restores it
+    /// Command that starts or restores the server
     #[arg(last = true, required = true)]
     server: Vec<OsString>,
 }

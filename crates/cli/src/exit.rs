@@ -7,12 +7,12 @@ use std::io::Write;
 pub const CONDITION_FAILED: u8 = 1;
 /// Wrong use or bad input.
 pub const BAD_INPUT: u8 = 2;
-/// This machine cannot do it.
+/// This machine cannot do what was requested.
 pub const CANNOT_HERE: u8 = 3;
 /// A wrapper's own failure, as `env` and `timeout` do.
 pub const WRAPPER_FAILED: u8 = 125;
 
-/// This machine cannot do it; the text names what would help.
+/// This machine cannot do what was requested; the text names what would help.
 #[derive(Debug)]
 pub struct CannotHere(pub String);
 

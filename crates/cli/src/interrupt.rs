@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct State {
     /// Signals that somebody else sees to before they end nearmiss.
     for_others: u32,
-    /// Printed at the first of them.
+    /// Message printed at the first signal for others; empty: none.
     first: &'static str,
     /// The last signal that came.
     received: Option<i32>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// At most one of them.
+/// Form of a report: at most one of these options.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Form {

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 /// One verb.
 pub struct Verb {
-    /// As typed.
+    /// Name of the verb, as typed.
     pub name: &'static str,
     about: &'static str,
-    /// Its exit status is its command's; 125 to 127 stand for its own failures.
+    /// Whether the verb's exit status is its command's; 125 to 127 then stand for the verb's own failures.
     pub is_wrapper: bool,
     arguments: fn(Command, Remedies) -> Command,
-    /// Does it.
+    /// Runs the verb.
     pub run: fn(&ArgMatches, Remedies) -> anyhow::Result<ExitCode>,
 }
 

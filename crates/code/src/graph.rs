@@ -21,16 +21,16 @@ const MOST_WAYS: usize = 32;
 pub(crate) struct Placed {
     pub instruction: Instruction,
     pub summary: Summary,
-    /// The ids that records name it by: one for each translation.
+    /// The ids that records name the instruction by: one for each translation.
     pub ids: Vec<InsnId>,
     page: u64,
-    /// The instruction before it in its block.
+    /// The instruction before this one in its block.
     before: Node,
-    /// More than `before` alone may run before it.
+    /// More instructions than `before` may run before this one.
     pub joined: bool,
     /// Another instruction of the same virtual address, seen earlier.
     elder: Node,
-    /// Other code took its place.
+    /// Other code took the instruction's place.
     gone: bool,
 }
 

@@ -54,7 +54,7 @@ pub struct CoreTimes {
 }
 
 impl Default for CoreTimes {
-    /// Those of most cores of the last ten years.
+    /// Returns the times of most cores of the last ten years.
     fn default() -> Self {
         CoreTimes { width: 4, load_cycles: 5.0, forwarding_cycles: 5.0 }
     }

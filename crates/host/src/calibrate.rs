@@ -242,7 +242,7 @@ fn neighbour(found: &Found, home: u32) -> Option<u32> {
     package.iter().find(|core| !core.contains(&home))?.first().copied()
 }
 
-/// Nothing where there is no memory for it.
+/// Returns a cycle through `bytes` of memory; `None` where so much is not to be had.
 fn cycle(bytes: u64) -> Option<Cycle> {
     Cycle::new(usize::try_from(bytes).ok()?).ok()
 }

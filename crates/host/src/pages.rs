@@ -54,7 +54,7 @@ pub fn measure() -> TranslationFigures {
 struct Pages {
     memory: MmapMut,
     words: usize,
-    /// Zero; the compiler cannot see that.
+    /// Zero, unknown to the compiler.
     no_bit: u64,
 }
 

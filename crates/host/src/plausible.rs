@@ -11,7 +11,7 @@ const USUAL_TLB: (f64, f64) = (64.0, 7.0);
 /// The rest of a calibration.
 #[derive(Debug)]
 pub struct Plausible {
-    /// Its plausible figures; levels keep their places.
+    /// Plausible figures of the calibration; levels keep their places.
     pub calibration: Calibration,
     /// Reason for each figure that is assumed, though it was measured.
     pub replaced: BTreeMap<String, String>,
@@ -75,7 +75,7 @@ impl Sieve {
         ns("store_aliasing", &mut kept.aliased_load_ns, [0.0, 12.0]);
     }
 
-    /// Others leave at least a nearer level's size of the last level, or they left all of it.
+    /// Removes sizes that cannot be: others leave at least a nearer level's size of the last level, or all of that.
     fn sizes(&mut self, found: &Found, kept: &mut Calibration) {
         let sizes = || found.caches.iter().filter(|cache| cache.kind.holds_data());
         let last = sizes().max_by_key(|cache| cache.level);

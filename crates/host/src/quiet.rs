@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const TICKS: f64 = 100.0;
 /// CPUs that others may use on a small machine.
 const LITTLE: f64 = 0.15;
-/// Others may use this much of a large one, as a share of its CPUs: they share caches and channels, though no CPU.
+/// Share of the CPUs of a large machine that others may use: they share caches and channels, though no CPU.
 const LITTLE_OF_ALL: f64 = 0.02;
 /// A measurement may wait this share of the time for its CPU.
 const LITTLE_WAITING: f64 = 0.15;

@@ -10,7 +10,7 @@ const SCHEMA: &str = "nearmiss/calibration/10";
 #[derive(Serialize, Deserialize)]
 struct Stored {
     schema: String,
-    /// The machine it was measured on.
+    /// Identity of the machine that the calibration was measured on.
     machine: String,
     calibration: Calibration,
 }
@@ -32,7 +32,7 @@ impl Store {
         (stored.schema == SCHEMA && stored.machine == identity(found)).then_some(stored.calibration)
     }
 
-    /// Stores it.
+    /// Stores the calibration of the machine `found`, if the user has a cache directory.
     pub fn save(&self, found: &Found, calibration: &Calibration) -> Result<(), RunError> {
         let Some(path) = &self.0 else { return Ok(()) };
         let failed = |source: std::io::Error| RunError::Io { path: path.clone(), source };

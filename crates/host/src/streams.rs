@@ -36,7 +36,7 @@ const FORESEEN: f64 = 0.5;
 struct Walks<'a> {
     words: &'a [u64],
     next: Cell<usize>,
-    /// Zero; the compiler cannot see that.
+    /// Zero, unknown to the compiler.
     no_bit: u64,
 }
 

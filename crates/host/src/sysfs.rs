@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A machine as the kernel lists it.
+/// A machine, as listed by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Processor's name.

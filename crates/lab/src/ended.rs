@@ -12,40 +12,40 @@ pub(crate) const TIMES: [&str; 4] = [WALL, CPU, "user_s", "system_s"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// Its command succeeded, and all its figures are there.
+    /// The cell's command succeeded, and all figures are there.
     Done,
-    /// Its command succeeded, and a figure is missing: those that are there count.
+    /// The cell's command succeeded, and a figure is missing: those that are there count.
     Incomplete,
-    /// Its command failed.
+    /// The cell's command failed.
     Failed,
-    /// Its time was over, and it was killed.
+    /// The cell's time was over, and the cell was killed.
     TimedOut,
 }
 
 /// A cell that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Its identifier, which is also the name of its directory.
+    /// Identifier of the cell, which is also the name of its directory.
     pub cell: String,
-    /// Its case's name.
+    /// Name of the cell's case.
     pub case: String,
-    /// Its workload.
+    /// Name of the cell's workload.
     pub workload: String,
     /// The level of each axis that the workload takes.
     pub levels: BTreeMap<String, String>,
-    /// Counted from 1.
+    /// Number of the repetition, counted from 1.
     pub repetition: u32,
-    /// How it ended.
+    /// How the cell ended.
     pub how: How,
     /// The command's exit status; none: a signal ended it.
     pub exit: Option<u8>,
-    /// The signal.
+    /// The signal that ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// The fault, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How long it took with all that was done around its command.
+    /// Seconds that the cell took, with all that was done around its command.
     pub took_s: f64,
     /// The measured figures, by name.
     pub figures: Sample,
@@ -55,7 +55,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether its figures count, as far as they are there.
+    /// Returns whether the cell's figures count, as far as they are there.
     pub fn counts(&self) -> bool {
         matches!(self.how, How::Done | How::Incomplete)
     }

@@ -30,7 +30,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Ended>, Error> {
     Ok(parse(path, &fs::read(path).map_err(Error::io(path))?)?.0)
 }
 
-/// Locks it; false: another process has it. The kernel gives the lock back however its owner ends.
+/// Locks a journal; false: another process has the lock. The kernel gives the lock back however its owner ends.
 fn lock(file: &File, path: &Path) -> Result<bool, Error> {
     match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -39,7 +39,7 @@ fn lock(file: &File, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Whether some process has it.
+/// Returns whether some process has the journal's lock.
 pub(crate) fn is_held(path: &Path) -> bool {
     File::open(path).map_err(Error::io(path)).and_then(|file| lock(&file, path)).is_ok_and(|locked| !locked)
 }

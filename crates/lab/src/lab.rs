@@ -28,15 +28,15 @@ const UNFINISHED: &str = "part-";
 pub struct About {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The version that began it.
+    /// Version of nearmiss that began the lab.
     pub nearmiss: String,
-    /// When, in UTC.
+    /// Time at which the lab was begun, in UTC.
     pub started: String,
     /// The kernel of the machine.
     pub kernel: String,
     /// The name of the specification's file.
     pub file: PathBuf,
-    /// Directory in which its commands start.
+    /// Directory in which the lab's commands start.
     pub directory: PathBuf,
     /// Changes by the command line.
     pub changes: Changes,
@@ -48,7 +48,7 @@ pub struct About {
 /// A lab: what is to be run, and what has ended.
 pub struct Lab {
     path: PathBuf,
-    /// Parameters that it was begun with.
+    /// Parameters that the lab was begun with.
     pub about: About,
     /// The specification with its changes.
     pub spec: Spec,
@@ -102,7 +102,7 @@ impl Lab {
         Ok(Lab { path: path.to_owned(), about, spec, cases, ended: EndedCells::new(), journal: Some(journal) })
     }
 
-    /// Reads a lab to show it.
+    /// Reads a lab that is to be shown.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let mut lab = Self::begun(path)?;
         let cells = journal::read(&path.join(JOURNAL))?;
@@ -110,7 +110,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Opens a lab to go on with it: takes away what was left unfinished. Errors: another process works on it.
+    /// Opens a lab that is to go on: takes away what was left unfinished. Errors: another process works on the lab.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut lab = Self::begun(path)?;
         let (mut journal, cells) = Journal::open(&path.join(JOURNAL))?;
@@ -171,7 +171,7 @@ impl Lab {
         Ok(records)
     }
 
-    /// Returns its directory.
+    /// Returns the lab's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

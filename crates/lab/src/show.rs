@@ -32,11 +32,11 @@ pub struct Wanted {
 pub struct Show {
     /// [`crate::SCHEMA`].
     pub schema: &'static str,
-    /// That they are.
+    /// Kind of the figures: `measured`.
     pub kind: &'static str,
     /// Name of the lab.
     pub name: String,
-    /// Shuffled the rounds.
+    /// Seed that shuffled the rounds.
     pub seed: u64,
     /// Cells that ended, and those of them that failed, ran out of time or lack a figure.
     pub cells: usize,
@@ -52,7 +52,7 @@ pub struct Show {
     pub column_axis: Option<String>,
     /// The levels that are the columns.
     pub columns: Vec<String>,
-    /// A table each.
+    /// Tables, one for each figure.
     pub metrics: Vec<MetricTable>,
     /// The cells themselves.
     pub ended: Vec<Ended>,
@@ -67,11 +67,11 @@ pub struct Totals {
     pub ended: usize,
     /// Cells with all their figures.
     pub done: usize,
-    /// Their command succeeded, and a figure is missing.
+    /// Cells whose command succeeded, and that lack a figure.
     pub incomplete: usize,
-    /// Their command failed.
+    /// Cells whose command failed.
     pub failed: usize,
-    /// They ran out of time.
+    /// Cells that ran out of time.
     pub timed_out: usize,
 }
 
@@ -93,11 +93,11 @@ impl Totals {
 /// One figure of all cases.
 #[derive(Debug, Serialize)]
 pub struct MetricTable {
-    /// Its name.
+    /// Name of the figure.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: String,
-    /// Which way it is better.
+    /// Which way the figure is better.
     pub better: Better,
     /// The rows.
     pub rows: Vec<Row>,
@@ -138,16 +138,16 @@ pub struct Entry {
     pub words: Vec<(String, usize)>,
     /// Whether the case's repetitions differ by more than the specification allows.
     pub wide: bool,
-    /// Against the row's first column.
+    /// Ratio to the row's first column.
     pub against_first: Option<Ratio>,
 }
 
 /// The ratio to another case, formed repetition by repetition.
 #[derive(Debug, Serialize)]
 pub struct Ratio {
-    /// Its middle.
+    /// Middle of the pairs' ratios.
     pub ratio: f64,
-    /// Its interval; none: there were too few repetitions.
+    /// Confidence interval of the ratio; none: there were too few repetitions.
     pub interval: Option<(f64, f64)>,
     /// Pairs of repetitions.
     pub pairs: usize,

@@ -77,9 +77,9 @@ pub struct Scale {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a command is a string for the shell, or a list of words that runs without one")]
 pub enum CommandLine {
-    /// Runs without a shell.
+    /// Words that run without a shell.
     Words(Vec<String>),
-    /// `/bin/sh -c` runs it.
+    /// A string for `/bin/sh -c`.
     Shell(String),
 }
 
@@ -97,22 +97,22 @@ impl CommandLine {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Its part of the identifiers.
+    /// The workload's part of the identifiers.
     pub name: String,
     /// Measured command.
     pub command: CommandLine,
     /// Command that runs before each cell, and is not measured.
     pub prepare: Option<CommandLine>,
-    /// How many directories of its own it gets: `{dir1}`, `{dir2}`, …
+    /// How many directories of its own the workload gets: `{dir1}`, `{dir2}`, …
     #[serde(default = "one")]
     pub directories: u32,
-    /// Variables of its environment.
+    /// Variables of the command's environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Figures that its output has.
+    /// Figures that the command's output has.
     #[serde(default)]
     pub measure: BTreeMap<String, Figure>,
-    /// The axes that it takes; without the list, all that can change it.
+    /// The axes that the workload takes; without the list, all that can change the workload.
     pub axes: Option<Vec<String>>,
 }
 
@@ -120,7 +120,7 @@ pub struct Workload {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Its part of the identifiers.
+    /// The axis's part of the identifiers.
     pub name: String,
     /// The conditions.
     pub level: Vec<Level>,
@@ -130,7 +130,7 @@ pub struct Axis {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// Its part of the identifiers.
+    /// The level's part of the identifiers.
     pub name: String,
     /// The CPUs of the cell, in the kernel's list format.
     pub cpus: Option<String>,
@@ -160,9 +160,9 @@ pub struct Guest {
     pub kernel: Option<String>,
     /// Further words of the kernel's command line, such as `maxcpus=1`.
     pub arguments: Vec<String>,
-    /// Its CPUs; none: one.
+    /// CPUs of the guest; none: one.
     pub cpus: Option<u32>,
-    /// Its memory, such as `2 GiB`; none: half of what is available.
+    /// Memory of the guest, such as `2 GiB`; none: half of what is available.
     pub memory: Option<String>,
 }
 
@@ -194,15 +194,15 @@ pub struct Figure {
     pub words: Option<String>,
     /// The file; without it the command's standard output.
     pub file: Option<String>,
-    /// Whether a cell without it counts all the same: not every level has it.
+    /// Whether a cell without the figure counts all the same: not every level has one.
     #[serde(default)]
     pub optional: bool,
     /// Reduction of several values that a pointer finds.
     pub take: Option<Take>,
-    /// Which way it is better.
+    /// Which way the figure is better.
     #[serde(default)]
     pub better: Better,
-    /// Its unit, for who reads the table.
+    /// Unit of the figure, for readers of the table.
     #[serde(default)]
     pub unit: String,
 }
@@ -211,13 +211,13 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Take {
-    /// Their sum.
+    /// Sum of the values.
     Sum,
-    /// Their mean.
+    /// Mean of the values.
     Mean,
-    /// The largest.
+    /// The largest value.
     Largest,
-    /// The first in the file.
+    /// The first value in the file.
     First,
 }
 

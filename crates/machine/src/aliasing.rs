@@ -58,7 +58,7 @@ impl StoreBuffer {
     }
 }
 
-/// Those that `bytes` from `vaddr` on lie in; bytes beyond the page are of no interest.
+/// Returns the pieces that `bytes` bytes from `vaddr` on lie in; bytes beyond the page are of no interest.
 fn pieces(vaddr: u64, bytes: u64) -> std::ops::RangeInclusive<usize> {
     let first = vaddr % PAGE_BYTES;
     let last = (first + bytes.max(1) - 1).min(PAGE_BYTES - 1);

@@ -34,18 +34,18 @@ pub struct Outcome {
     pub missed: [Option<MissClass>; MAX_LEVELS],
     /// Set of the lookup by level; valid where `missed` is `Some`.
     pub set: [u32; MAX_LEVELS],
-    /// The read transaction it caused on the bus, if it left the outermost cache.
+    /// The read transaction that the reference caused on the bus, if it left the outermost cache.
     pub read: Option<BusRead>,
-    /// Modified lines written back to memory because of it.
+    /// Modified lines written back to memory because of the reference.
     pub write_backs: u8,
-    /// It sent an invalidation without data (an upgrade).
+    /// The reference sent an invalidation without data (an upgrade).
     pub invalidated: bool,
-    /// Write-combining transactions that it forced: full lines. Those that no reference forced come by
+    /// Write-combining transactions that the reference forced: full lines. Those that no reference forced come by
     /// [`Observer::drained`].
     pub nt_full: u8,
-    /// Write-combining transactions that it forced: parts of lines, 8 bytes each.
+    /// Write-combining transactions that the reference forced: parts of lines, 8 bytes each.
     pub nt_partial: u8,
-    /// Cycles the CPU waited for it, overlap already taken off.
+    /// Cycles that the CPU waited for the reference, overlap already taken off.
     pub stall_cycles: u32,
     /// Memory node the line belongs to.
     pub home: u8,
@@ -58,8 +58,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether it went to memory because the outermost cache had never seen the line, and another CPU was no part of
-    /// it.
+    /// Whether the reference went to memory because the outermost cache had never seen the line, and another CPU was no
+    /// part of that.
     #[inline]
     pub fn is_first_touch(&self) -> bool {
         self.missed.iter().rev().flatten().next() == Some(&MissClass::Compulsory)
@@ -68,29 +68,29 @@ impl Outcome {
             && !self.missed.iter().flatten().any(|class| class.is_sharing())
     }
 
-    /// Whether it was a coherence miss at any level, and of which class.
+    /// The class of the coherence miss, if the reference was one at any level.
     pub fn sharing_class(&self) -> Option<MissClass> {
         self.missed.iter().flatten().copied().find(|class| class.is_sharing())
     }
 
-    /// Whether the time it took is for other CPUs' sake.
+    /// Whether the time that the reference took is for other CPUs' sake.
     pub fn waited_for_others(&self) -> bool {
         self.sharing_class().is_some() || self.read == Some(BusRead::LocalModified) || self.invalidated
     }
 
-    /// Whether it caused any transaction.
+    /// Whether the reference caused any transaction.
     #[inline]
     pub fn has_traffic(&self) -> bool {
         self.read.is_some() || self.write_backs | self.nt_full | self.nt_partial | u8::from(self.invalidated) != 0
     }
 
-    /// Adds the transactions that it caused.
+    /// Adds the transactions that the reference caused.
     #[inline]
     pub fn add_traffic(&self, bus: &mut BusTally) {
         self.add_traffic_of(1, bus);
     }
 
-    /// Adds those that so many like it caused.
+    /// Adds the transactions of so many references with this outcome.
     pub fn add_traffic_of(&self, times: u64, bus: &mut BusTally) {
         match self.read {
             Some(BusRead::Remote) => bus.read_remote += times,
@@ -111,9 +111,9 @@ impl Outcome {
 pub enum BusRead {
     /// From another node's memory.
     Remote,
-    /// Local, no other CPU had it.
+    /// Local, no other CPU had the line.
     LocalNone,
-    /// Local, others had it clean.
+    /// Local, other CPUs had the line clean.
     LocalShared,
     /// Local, modified in another CPU's cache.
     LocalModified,

@@ -17,13 +17,13 @@ const MAX_NESTING: u32 = 60;
 /// Owner of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The command's, and the kernel's for it.
+    /// Work of the command, and of the kernel for the command.
     Command = 0,
-    /// Another task's, and that of interrupts on idle CPUs.
+    /// Work of another task, and of interrupts on idle CPUs.
     Others = 1,
     /// None: the CPU is idle.
     Idle = 2,
-    /// The timer's, whichever task it interrupts.
+    /// Work of the timer, whichever task it interrupts.
     Ticks = 3,
 }
 

@@ -19,12 +19,12 @@ const PLACES_LOG2: u32 = 17;
 struct LineSlot {
     round: u32,
     references: u32,
-    /// CPUs that referred to them.
+    /// CPUs that referred to lines of the place.
     cpus: u64,
     written: bool,
 }
 
-/// Counts them, chunk by chunk in the order of the trace.
+/// Counts the references that may wait, chunk by chunk in the order of the trace.
 pub struct Passing {
     places: Vec<LineSlot>,
     unit_log2: u32,
@@ -49,7 +49,7 @@ impl Passing {
         }
     }
 
-    /// References so far.
+    /// Returns the bound of the references so far.
     pub fn may_wait(&self) -> u64 {
         2 * self.may_wait
     }

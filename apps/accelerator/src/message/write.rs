@@ -34,7 +34,7 @@ pub fn fields(out: &mut Vec<u8>, map: &HeaderMap) {
     }
 }
 
-/// A time as fields have it.
+/// Returns a time in the form that fields have.
 pub fn date(now: Seconds) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(now.0))
 }

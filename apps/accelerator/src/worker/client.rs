@@ -194,7 +194,7 @@ impl Worker {
         self.after_answer(id)
     }
 
-    /// Keeps the connection or ends it.
+    /// Keeps or ends the connection. True where the client goes on.
     pub(super) fn after_answer(&mut self, id: DefaultKey) -> bool {
         let idle = self.idle_time();
         let deadline = self.after(idle);

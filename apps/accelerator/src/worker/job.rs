@@ -15,11 +15,11 @@ use std::sync::Arc;
 /// Purpose of a fetch.
 #[derive(Debug)]
 pub struct Plan {
-    /// Under which key its answer may be stored. None: the request goes as it is, and nothing is stored.
+    /// Key under which the answer may be stored. None: the request goes as it is, and nothing is stored.
     pub(super) key: Option<Key>,
-    /// The stored response that it validates, or that stands in for an error.
+    /// The stored response that the fetch validates, or that stands in for an error.
     pub(super) stored: Option<Arc<Entry>>,
-    /// Others may have joined it.
+    /// Other requests may have joined the fetch.
     pub(super) listed: bool,
     /// Reason for the request to the origin.
     pub(super) why: Forward,

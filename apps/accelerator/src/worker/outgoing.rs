@@ -65,7 +65,7 @@ pub enum Sent {
     All,
     /// The socket has no room, or the body has not come yet.
     Blocked,
-    /// Others have their turn.
+    /// The turn is over: other connections have theirs.
     TurnOver,
     /// The connection or the body broke.
     Failed,

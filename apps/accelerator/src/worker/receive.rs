@@ -271,7 +271,7 @@ impl Worker {
     }
 }
 
-/// A piece of a body as the readers get it.
+/// Copies a piece of a body for the readers.
 fn piece(content: &[u8]) -> Bytes {
     Bytes::copy_from_slice(content)
 }

@@ -28,7 +28,7 @@ pub struct Head {
     pub framing: Framing,
     /// Whether the connection may carry another request.
     pub keeps_connection: bool,
-    /// Hit or miss, where the head reports it.
+    /// Hit or miss; none: the head reports neither.
     pub served: Option<Served>,
 }
 

@@ -156,7 +156,7 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, Problem> {
     addresses.next().ok_or_else(|| wrong("there is no such host".to_owned()))
 }
 
-/// A duration as the engine takes it.
+/// Returns the nanoseconds of a duration, at most `u64::MAX`.
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

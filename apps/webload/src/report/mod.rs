@@ -55,7 +55,7 @@ impl Latency {
     }
 }
 
-/// One phase as reports show it.
+/// One phase in a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct PhaseReport {
     /// The phase's name.

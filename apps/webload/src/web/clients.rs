@@ -26,7 +26,7 @@ const DAY: u64 = 86_400;
 /// Requested objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Profile {
-    /// WebAxe-4 as P2 uses it.
+    /// WebAxe-4, as in P2.
     #[value(name = "webaxe-4")]
     WebAxe4,
     /// GETs of files, each as popular as the others.

@@ -61,7 +61,7 @@ fn add(merged: &mut Vec<Finding>, finding: &Finding, moment: &Moment, of: usize)
     known.prediction.moments = Some(moments);
 }
 
-/// The same remedy for the same function; where no function is named, with the same change.
+/// Returns whether two findings are of one remedy and one function; where no function is named, of one change.
 fn is_same(a: &Finding, b: &Finding) -> bool {
     let function = |finding: &Finding| finding.prediction.function.as_ref().map(|function| function.name.clone());
     a.remedy == b.remedy

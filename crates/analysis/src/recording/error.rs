@@ -9,7 +9,7 @@ use nearmiss_tap::session::TapError;
 /// Why a command was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The guest, or the tap in it.
+    /// The guest failed, or the tap in the guest.
     #[error(transparent)]
     Tap(#[from] TapError),
     /// The trace cannot be written.

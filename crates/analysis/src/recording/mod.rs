@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// Stages of a recording, as they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The guest boots, and the command runs in it.
+    /// The guest boots and runs the command.
     Running,
     /// The command and the guest have ended.
     Ended,
@@ -49,7 +49,7 @@ pub struct TraceOptions<'a> {
     pub evidence: bool,
     /// Largest trace to keep; none: no trace is kept.
     pub most_trace: Option<Bytes>,
-    /// The command as its user typed it.
+    /// The command, as typed by its user.
     pub command: &'a [OsString],
     /// Name of the guest's clock.
     pub clock: &'static str,
@@ -67,7 +67,7 @@ pub struct Recording {
     pub recorded: Recorded,
     /// Exit status of the command, unless nearmiss brought its end about.
     pub status: Option<CommandStatus>,
-    /// Its window closed before its end, and it was ended there.
+    /// The window closed before the command's end, and the command was ended there.
     pub ended: bool,
     /// The guest had no memory left, in a sentence.
     pub out_of_memory: Option<String>,

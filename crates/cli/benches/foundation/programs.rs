@@ -13,7 +13,8 @@ pub struct Program {
     pub tunables: &'static str,
 }
 
-/// The same libc routines under both: no instruction set that one of the two lacks or prices otherwise.
+/// Tunables for equal libc routines under nearmiss and cachegrind: no instruction set that one of the two lacks or
+/// prices otherwise.
 pub const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-ERMS,-FSRM:\
     glibc.cpu.x86_data_cache_size=32768:glibc.cpu.x86_shared_cache_size=8388608:\
     glibc.cpu.x86_non_temporal_threshold=6291456";

@@ -19,9 +19,9 @@ const OF_TIME: f64 = 0.05;
 /// A moment that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Its index among the candidates.
+    /// Index of the moment among the candidates.
     pub at: usize,
-    /// Share of the run that it stands for.
+    /// Share of the run that the moment stands for.
     pub share: f64,
 }
 
@@ -49,7 +49,7 @@ pub fn standing(candidates: &[Duration], whole: Duration, profile: &Profile) -> 
 struct Stretch {
     /// Time of the candidate, as a share of the run.
     at: f64,
-    /// Its share of the run's CPU time.
+    /// The stretch's share of the run's CPU time.
     share: f64,
     /// Share of each function in the stretch's CPU time.
     functions: HashMap<(String, String), f64>,

@@ -35,7 +35,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How it stands with one thing.
+/// State of one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
@@ -61,9 +61,9 @@ impl State {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Row {
-    /// The verb that needs it.
+    /// The verb that needs the thing.
     verb: &'static str,
-    /// The thing.
+    /// Name of the thing.
     name: String,
     state: State,
     /// Result of the check.

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 
 /// A command that is recorded.
 pub struct Gated {
-    /// As a shell reads it.
+    /// The command as text for a shell.
     pub text: String,
-    /// Set ahead of it.
+    /// Variables set ahead of the command.
     pub variables: Variables,
     /// Program and arguments.
     pub words: Vec<OsString>,

@@ -134,7 +134,7 @@ struct ShowArgs {
 #[derive(clap::Args)]
 struct CellsArgs {
     lab: PathBuf,
-    /// Their identifiers
+    /// Identifiers of the cells
     cells: Vec<String>,
     /// A file with an identifier a line
     #[arg(long)]
@@ -142,7 +142,7 @@ struct CellsArgs {
     /// The job that this is a task of: cells run as long as the lab waits for it
     #[arg(long)]
     job: Option<String>,
-    /// This is the guest that the cells want
+    /// This machine is the guest that the cells require
     #[arg(long)]
     inside: bool,
 }

@@ -23,15 +23,15 @@ const TRIES: u32 = 3;
 
 /// A command to be diagnosed, and where.
 pub struct Diagnosed<'a> {
-    /// Machine, as `-m` takes it.
+    /// Machine, as given to `-m`.
     pub machine: Option<&'a str>,
-    /// How it is recorded.
+    /// How the command is recorded.
     pub(crate) record: &'a RecordArgs,
     /// Directory in which the run is kept.
     pub runs: &'a Path,
     /// The command.
     pub command: &'a [OsString],
-    /// The snapshot that stands for it.
+    /// The snapshot that stands for the command.
     pub snapshot: Option<&'a Rc<Snapshot>>,
 }
 
@@ -94,7 +94,7 @@ fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
 
 /// How a command is modelled in guests by `verify`: no trace is kept.
 pub struct Measured<'a> {
-    /// Machine, as `-m` takes it.
+    /// Machine, as given to `-m`.
     pub machine: &'a str,
     /// CPUs of the guest, at most.
     pub cpus: u32,

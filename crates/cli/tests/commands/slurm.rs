@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The daemons; they end with it.
+/// A cluster; its daemons end when it is dropped.
 pub struct Cluster {
     directory: tempfile::TempDir,
     daemons: Vec<Child>,
@@ -43,7 +43,7 @@ fn port() -> u16 {
 }
 
 impl Cluster {
-    /// Starts it, and waits until its node takes work.
+    /// Starts a cluster, and waits until its node takes work.
     pub fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut cluster = Cluster { directory, daemons: Vec::new() };

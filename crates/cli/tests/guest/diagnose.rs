@@ -89,7 +89,7 @@ fn figure<'a>(table: &'a Value, row: usize, column: &str) -> &'a Value {
     table["rows"][row][at].as_object().unwrap().values().next().unwrap()
 }
 
-/// An argument vector as a shell would take it.
+/// Returns an argument vector as a line for a shell.
 fn line(finding: &Value, verb: &str) -> String {
     let words: Vec<&str> = finding[verb].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     words.join(" ")

@@ -10,9 +10,9 @@ const MOST_INSTRUCTIONS: usize = 256;
 /// The ends of a function, as far as its code is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Returns {
-    /// Its `ret` instructions.
+    /// The `ret` instructions of the function.
     pub nodes: Vec<Node>,
-    /// Instructions of the shortest way through it.
+    /// Instructions of the shortest way through the function.
     pub instructions: u32,
 }
 

@@ -100,7 +100,7 @@ impl Walk {
         self.stride != 0 && step % self.stride == 0 && (1..=MOST_STEPS).contains(&(step / self.stride))
     }
 
-    /// This walk, if it goes down the column beside that of the walk `before`.
+    /// Returns the columns of the walk, if it goes down the column beside that of the walk `before`.
     fn beside(&self, before: &Walk, line_bytes: u64) -> Option<Columns> {
         let step_bytes = self.start.abs_diff(before.start);
         (self.stride == before.stride && (1..line_bytes).contains(&step_bytes)).then_some(Columns {

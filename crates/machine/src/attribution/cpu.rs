@@ -10,12 +10,12 @@ use nearmiss_record::reference::Usage;
 pub(super) struct Cpu {
     /// Row of the running task.
     pub task: u32,
-    /// Its process, `u32::MAX` while not known.
+    /// Process of the running task, `u32::MAX` while not known.
     pub pid: u32,
     pub context: u32,
     /// References of the command since the context was entered.
     here: u64,
-    /// The instruction that made the last of them.
+    /// Instruction that made the last reference of the command.
     last_insn: u32,
     /// Last context of user mode: kernel mode has contexts of its own, which do not name the caller.
     user_context: u32,

@@ -154,7 +154,7 @@ impl Group<'_> {
         }
     }
 
-    /// Those without a few stray misses.
+    /// Returns the extents without those of a few stray misses.
     fn extents(&self) -> Vec<(u64, u64, u64)> {
         let mut extents: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for ((_, start), (end, count)) in self.rows.iter().flat_map(|(_, row)| &row.extents) {

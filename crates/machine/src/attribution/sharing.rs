@@ -60,7 +60,7 @@ pub(super) struct Piece {
 struct Stay {
     /// Bytes that others wrote and that the CPU has not used since.
     foreign: u128,
-    /// It missed, and has used none of those yet.
+    /// The CPU missed the line, and has used none of the `foreign` bytes yet.
     is_idle: bool,
 }
 

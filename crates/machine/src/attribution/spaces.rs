@@ -42,7 +42,7 @@ pub(super) struct Space {
     regions: Rc<Vec<Region>>,
     blocks: Rc<BTreeMap<u64, Block>>,
     threads: u32,
-    /// It has run another program since it was made.
+    /// The process has run another program since it was made.
     executed: bool,
 }
 

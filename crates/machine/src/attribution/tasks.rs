@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 /// One task while it lives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Task {
-    /// `None` for the first task of a CPU, until it is switched away.
+    /// The `task_struct`; `None` for the first task of a CPU, until it is switched away.
     task: Option<u64>,
     /// The row that this one should have been, had its `task_struct` been known.
     pub same_as: Option<u32>,
-    /// `None` until a switch reports it.
+    /// Thread and process; `None` while not known.
     pub identity: Option<Identity>,
-    /// Whether all its work is the command's: earlier work, from before that was known, is another row's.
+    /// Whether all work of the task is the command's: earlier work, from before that was known, is another row's.
     pub of_command: bool,
     /// Last name known.
     pub comm: String,
@@ -26,7 +26,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Nothing was charged to it yet.
+    /// Nothing was charged to the task yet.
     fn is_unused(&self) -> bool {
         self.references == <[References; 2]>::default()
             && self.misses == <[Row; 2]>::default()

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 struct Node {
     newer: u32,
     older: u32,
-    /// Number of cuts above it.
+    /// Number of cuts above the line.
     group: u32,
 }
 

@@ -64,9 +64,9 @@ pub enum DescribeError {
     /// A machine put together by a program, not by a file, is wrong.
     #[error("machine {name}: {problem}")]
     Wrong {
-        /// Its name.
+        /// Name of the machine.
         name: String,
-        /// Error in it.
+        /// Error in the machine.
         problem: Problem,
     },
 }

@@ -6,14 +6,14 @@ use nearmiss_record::machine::Machine;
 /// A machine file embedded in the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// As typed after `-m`.
+    /// Name of the preset, as typed after `-m`.
     pub name: &'static str,
     /// The file, with its comments.
     pub text: &'static str,
 }
 
 impl Preset {
-    /// Reads it.
+    /// Reads the machine from the preset's text.
     pub fn machine(&self) -> Result<Machine, DescribeError> {
         parse(&format!("preset {}", self.name), self.text)
     }

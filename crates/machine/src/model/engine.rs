@@ -21,7 +21,7 @@ pub struct Access {
     pub vaddr: u64,
     /// Bytes, all in one first-level line.
     pub size: u32,
-    /// Number of its call site, if reasons are requested: see [`Sites`].
+    /// Number of the access's call site, if reasons are requested: see [`Sites`].
     pub site: u32,
     /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
     pub missed_before: u8,
@@ -32,7 +32,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns the observers' view of it, given the node of its CPU.
+    /// Returns the observers' view of the access, given the node of its CPU.
     #[inline(always)]
     pub fn effective(&self, node: u8) -> Effective {
         let &Access { cpu, kind, address, vaddr, size, record, .. } = self;
@@ -43,7 +43,7 @@ impl Access {
 /// A write-combining buffer that no reference drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Latest store into it.
+    /// Latest store into the buffer.
     pub last: Effective,
     /// Full lines.
     pub full: u8,
@@ -56,15 +56,15 @@ pub struct Drained {
 /// Result of a miss in an engine that only counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet {
-    /// Levels that it missed, a bit each.
+    /// Levels that were missed, a bit each.
     pub missed: u8,
-    /// Modified lines written back to memory because of it.
+    /// Modified lines written back to memory because of the miss.
     pub write_backs: u8,
 }
 
 /// Caches, coherence, buffers and bus.
 pub trait Engine: Sized {
-    /// Builds it for a machine.
+    /// Builds the engine for a machine.
     fn new(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Self, ModelError>;
     /// A first-level hit that changes nothing elsewhere, done at once; `false`: use [`Engine::access`].
     fn hit(&mut self, cpu: usize, kind: Kind, address: u64, vaddr: u64) -> bool;

@@ -50,7 +50,7 @@ pub enum ModelError {
     BadRecord {
         /// Sequence number of the chunk.
         chunk: u64,
-        /// Index of the record in it.
+        /// Index of the record in the chunk.
         record: usize,
         /// Error in the record.
         what: String,

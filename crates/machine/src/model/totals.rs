@@ -45,7 +45,7 @@ pub struct CacheTotals {
     pub level: u8,
     /// Number among its kind.
     pub instance: u32,
-    /// Guest CPUs that use it.
+    /// Guest CPUs that use the cache.
     pub cpus: Vec<u32>,
     /// Line accesses: each looks up one line.
     pub accesses: u64,
@@ -53,7 +53,7 @@ pub struct CacheTotals {
     pub hits: u64,
     /// Lines brought in.
     pub fills: u64,
-    /// Modified lines that it gave up.
+    /// Modified lines that the cache gave up.
     pub dirty_evictions: u64,
     /// Lookups that missed, second halves of straddling references that missed with their first included.
     pub line_misses: ByClass,

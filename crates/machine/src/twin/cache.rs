@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Resident {
     /// Number of the line: address / line size.
     pub line: u64,
-    /// Fill that brought it.
+    /// Index of the fill that brought the line.
     pub fill: usize,
     pub dirty: bool,
     used_at: u64,

@@ -90,7 +90,7 @@ enum Way {
     /// The tap chooses the place of a line.
     PlacedByTap,
     FetchesPlacedByTap,
-    /// As cachegrind has it.
+    /// Virtual tags without coherence, as in cachegrind.
     VirtualTags,
 }
 

@@ -14,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// An origin's handling of one request: true keeps the connection.
 pub type Script = dyn Fn(&OriginRequest, &mut TcpStream) -> bool + Send + Sync;
 
-/// A request as an origin saw it.
+/// A request that an origin received.
 #[derive(Clone, Debug)]
 pub struct OriginRequest {
     pub head: String,

@@ -25,15 +25,15 @@ const MOST_FIELDS: usize = 128;
 pub struct UsedField {
     /// First byte.
     pub from: u32,
-    /// The byte behind its last one.
+    /// The byte behind the field's last one.
     pub to: u32,
-    /// Loads of it.
+    /// Loads of the field.
     pub reads: u64,
-    /// Stores to it, and atomics.
+    /// Stores to the field, and atomics.
     pub writes: u64,
-    /// Cycles that these waited.
+    /// Cycles that the loads, stores and atomics waited.
     pub stall_cycles: u64,
-    /// Code that uses it, most references first.
+    /// Code that uses the field, most references first.
     pub used_at: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct UsedField {
 pub struct UsedElements {
     /// Kind of memory.
     pub kind: ObjectKind,
-    /// As in the object table.
+    /// Name, as in the object table.
     pub name: String,
     /// Site of the allocation; none if no call is known.
     pub site: Option<Site>,
@@ -63,7 +63,7 @@ pub struct UsedElements {
 }
 
 impl UsedElements {
-    /// Cycles that the command waited for them.
+    /// Cycles that the command waited for the elements.
     pub fn stall_cycles(&self) -> u64 {
         self.fields.iter().map(|field| field.stall_cycles).sum()
     }

@@ -30,23 +30,24 @@ const LEAST_BLOCK: u64 = 4096;
 /// Why a page's home is not the node that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// Another task touched it first, on its own node.
+    /// Another task touched the page first, on its own node.
     FirstTouch,
-    /// It lies on another node than that of its first touch: with the rest of a large page, or since before the window.
+    /// The page lies on another node than that of its first touch: with the rest of a large page, or since before the
+    /// window.
     Elsewhere,
-    /// The task that reads it ran on several nodes.
+    /// The task that reads the page ran on several nodes.
     Moved,
-    /// Tasks of several nodes read it.
+    /// Tasks of several nodes read the page.
     Read,
-    /// Tasks of several nodes write it too: wherever its home is, it is another node's for some of them.
+    /// Tasks of several nodes write the page too: wherever its home is, it is another node's for some of them.
     Written,
-    /// Tasks of several nodes use it, and the allocator hands out blocks on another node than they were freed on.
+    /// Tasks of several nodes use the page, and the allocator hands out blocks on another node than they were freed on.
     Pool,
-    /// It is the contents of a file, which are where their first reader was.
+    /// The page holds contents of a file, which are where their first reader was.
     PageCache,
-    /// It is a program's or a library's file, which is read once as the program starts.
+    /// The page is a program's or a library's file, which is read once as the program starts.
     Image,
-    /// It is the kernel's own.
+    /// The page is the kernel's own.
     Kernel,
 }
 

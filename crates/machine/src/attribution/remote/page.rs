@@ -45,9 +45,9 @@ pub(super) struct Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub cause: Cause,
-    /// The node that reads it most.
+    /// The node that reads the page most.
     pub best: u8,
-    /// Another node stores to it.
+    /// A node other than `best` stores to the page.
     pub stored_elsewhere: bool,
 }
 
@@ -86,17 +86,17 @@ impl Page {
         self.users.iter().chain(&self.alone).map(|user| user.reads).sum()
     }
 
-    /// Whether any task of user mode stored to it. A file's page then has no private copies.
+    /// Whether any task of user mode stored to the page. A file's page then has no private copies.
     pub fn is_stored_to(&self) -> bool {
         self.users.iter().chain(&self.alone).any(|user| user.stores > 0)
     }
 
-    /// Those that count: of the time with several tasks, if there was one.
+    /// Returns the users that count: those of the time with several tasks, if there was one.
     pub fn users(&self) -> &[User] {
         if self.shared { &self.users } else { &self.alone }
     }
 
-    /// Returns the reason why its home is another node than that of its readers.
+    /// Returns the reason why the page's home is another node than that of its readers.
     pub fn judge(&self) -> Judged {
         let users = self.users();
         let reads_from = |node: u8| users.iter().filter(|user| user.node == node).map(|user| user.reads).sum::<u64>();

@@ -15,14 +15,14 @@ pub(super) struct Block {
     there_before: [u64; WORDS],
     /// Pages touched for the first time.
     pub first_touches: u64,
-    /// It lay in a large page as recorded.
+    /// The block lay in a large page as recorded.
     pub is_large: bool,
     /// Look-ups by object, in the order in which objects came.
     pub objects: Vec<(ObjectId, LookUps)>,
 }
 
 impl Block {
-    /// Notes a reference to one of its pages.
+    /// Notes a reference to one of the block's pages.
     pub fn touch(&mut self, vaddr: u64, is_first: bool, is_large: bool) {
         let page = (vaddr >> PAGE_LOG2) as usize % (64 * WORDS);
         let (word, bit) = (page / 64, 1 << (page % 64));

@@ -4,15 +4,15 @@
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct Frame {
-    /// Address of its line.
+    /// Address of the frame's line.
     pub address: u64,
-    /// Its line's history, or `NONE`: empty.
+    /// History of the frame's line, or `NONE`: empty.
     pub line: u32,
-    /// Number of its line's page.
+    /// Number of the page of the frame's line.
     pub page: u32,
     /// Instruction that brought the line in.
     pub insn: u32,
-    /// History of the line it displaced, or `NONE`.
+    /// History of the line that the frame's line displaced, or `NONE`.
     pub displaced: u32,
     /// Instruction that missed on the displaced line since, or `NONE`.
     pub blamed: u32,

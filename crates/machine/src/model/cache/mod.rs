@@ -64,15 +64,15 @@ pub(crate) struct Left {
 pub(crate) struct Cache {
     pub line_log2: u32,
     pub level: usize,
-    /// Until a line that it has is there.
+    /// Cycles until a line that the cache has is there.
     pub latency_cycles: u64,
     pub exclusive: bool,
     pub inclusive: bool,
-    /// The cache behind it.
+    /// Index of the cache behind this cache.
     pub parent: Option<usize>,
-    /// Victims go to the cache behind it, which is exclusive.
+    /// Victims go to the cache behind this cache, which is exclusive.
     pub victims_go_on: bool,
-    /// Its sets go by virtual bits above the page offset.
+    /// The sets go by virtual bits above the page offset.
     by_vaddr: bool,
     /// Worth fetching ahead.
     pub far: bool,
@@ -390,14 +390,14 @@ impl Cache {
         }
     }
 
-    /// Others wrote these bytes earlier than was known.
+    /// Records that other CPUs wrote these bytes of a line earlier than was known.
     pub fn learned_written(&mut self, line: u32, mask: u128) {
         if self.history(line).standing() == Standing::Taken {
             *self.taken.entry(line).or_insert(0) |= mask;
         }
     }
 
-    /// This CPU's own non-temporal store throws the copy out.
+    /// Throws out the copy of a line that a non-temporal store of the cache's own CPU wrote.
     pub fn thrown_out(&mut self, line: u32) {
         self.shadow_remove(line);
         if let Some(frame) = self.frame_of(line) {

@@ -32,7 +32,7 @@ const NONE: u64 = u64::MAX;
 /// Wait of a store to a contended line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// It leaves the buffer so much later than the store before it.
+    /// The store leaves the buffer so much later than the store before it.
     InTheBuffer(Ticks),
     /// The core goes on so much later.
     AtOnce(Ticks),

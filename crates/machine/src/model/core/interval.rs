@@ -27,17 +27,17 @@ pub(in crate::model) struct Waiting<'a> {
     pub vaddr: u64,
     /// Cycles until the line is there, the wait for the bus included.
     pub latency_cycles: u32,
-    /// Levels that it missed, a bit each.
+    /// Levels that the reference missed, a bit each.
     pub missed: u8,
     /// Another CPU had taken the line, or has it, too, and must give it up for a store.
     pub lost: bool,
-    /// Instructions that the CPU executed before it.
+    /// Instructions that the CPU executed before the reference.
     pub instructions: u64,
     /// The CPU's clock, all that was charged included.
     pub clock: Ticks,
     /// Ticks of an instruction here.
     pub pace: Ticks,
-    /// Origin of its address, if the code is known.
+    /// Origin of the reference's address, if the code is known.
     pub origin: Option<&'a Origin>,
 }
 
@@ -51,7 +51,7 @@ struct Value {
 /// Known values of an instruction that loads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// Its latest value, and the one before.
+    /// The latest value, and the one before.
     values: [Value; 2],
     /// Time at which the address of the latest one was known.
     known: Ticks,

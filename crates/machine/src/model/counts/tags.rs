@@ -52,7 +52,7 @@ pub(super) struct Tags {
     pub level: usize,
     pub exclusive: bool,
     pub inclusive: bool,
-    /// The cache behind it.
+    /// Index of the cache behind this cache.
     pub parent: Option<usize>,
     /// Unmodified victims concern another cache too.
     pub reports_clean_victims: bool,

@@ -8,12 +8,12 @@ pub(crate) struct Combined {
     pub line: u64,
     pub mask: u128,
     pub home: u8,
-    /// Latest store into it.
+    /// Latest store into the line.
     pub last: Effective,
 }
 
 impl Combined {
-    /// Transactions it takes: `(full lines, 8-byte parts)`.
+    /// Transactions that the line takes: `(full lines, 8-byte parts)`.
     pub fn transactions(&self, line_log2: u32) -> (u8, u8) {
         if self.mask == whole(line_log2) {
             return (1, 0);
@@ -61,7 +61,7 @@ impl Buffers {
         gone
     }
 
-    /// All of them go.
+    /// Empties the buffers. Returns their contents, oldest first.
     pub fn drain(&mut self) -> Vec<Combined> {
         std::mem::take(&mut self.waiting)
     }

@@ -15,9 +15,9 @@ const ROWS: usize = 1024;
 pub(crate) struct Row {
     /// Number of the recorded page.
     pub key: u64,
-    /// Address of its first byte in the modelled memory.
+    /// Address of the page's first byte in the modelled memory.
     pub modelled: u64,
-    /// Its number.
+    /// Number of the page among all pages seen.
     pub page: u32,
     /// Memory node.
     pub home: u8,
@@ -45,7 +45,7 @@ impl Row {
 /// A way of a CPU, and its caches' places of recent pages.
 pub(crate) struct Front {
     pub way: Way,
-    /// The cache of its first step.
+    /// The cache of the way's first step.
     pub first: Option<usize>,
     /// Rows by the recorded page's lower bits.
     rows: Box<[Row; ROWS]>,
@@ -64,7 +64,7 @@ impl Front {
         (row.key == key).then_some(row)
     }
 
-    /// Remembers it.
+    /// Stores a row in place of the one with equal lower bits.
     pub fn remember(&mut self, row: Row) {
         self.rows[row.key as usize % ROWS] = row;
     }

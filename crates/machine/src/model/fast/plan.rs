@@ -117,13 +117,13 @@ pub(crate) struct Instance {
     pub config: usize,
     /// Number among its kind in the whole machine.
     pub number: u32,
-    /// Guest CPUs that use it, a bit each.
+    /// Guest CPUs that use the cache, a bit each.
     pub cpus: u64,
-    /// The instance behind it.
+    /// Index of the instance behind this instance.
     pub parent: Option<usize>,
-    /// The instances before it.
+    /// Indices of the instances before this instance.
     pub nearer: Vec<usize>,
-    /// Memory node of its first CPU.
+    /// Memory node of the cache's first CPU.
     pub node: u8,
 }
 

@@ -40,11 +40,11 @@ pub(in crate::model) struct Place {
     pub address: u64,
     /// Virtual address.
     pub vaddr: u64,
-    /// Bytes that lie behind it.
+    /// Bytes that lie one after another from this place on.
     pub bytes: u32,
 }
 
-/// Such a policy, prepared for one lookup a reference.
+/// A policy that places fields anew, prepared for one lookup a reference.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Fields {
     /// Ascending, disjoint.

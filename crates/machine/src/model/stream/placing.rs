@@ -70,7 +70,7 @@ struct Lane {
     context: u32,
     /// Some task was placed here.
     is_used: bool,
-    /// Instructions of its tasks by the CPU that they were recorded on.
+    /// Instructions of the lane's tasks by the CPU that they were recorded on.
     by_source: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Lane {
         self.next < now || ended && self.next == now && (self.instructions > 0 || !self.windows.is_empty())
     }
 
-    /// Its task executed so many more, on a recorded vCPU.
+    /// Counts instructions that the lane's task executed on a recorded vCPU.
     fn execute(&mut self, instructions: u64, vcpu: usize) {
         self.instructions += instructions;
         self.unrecorded += instructions;

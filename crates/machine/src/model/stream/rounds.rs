@@ -15,13 +15,13 @@ use std::collections::VecDeque;
 /// The slices that one CPU executes in a round.
 struct Lane {
     cpu: usize,
-    /// Those that are left, by their place in the round.
+    /// Slices that are left, by their place in the round.
     slices: VecDeque<usize>,
     /// Next record of the first chunk.
     at: usize,
     /// The CPU's clock when the round began.
     clock: u64,
-    /// Cycles that it waited for its waker since.
+    /// Cycles that the CPU waited for its waker since.
     waited: u64,
     /// The first slice has begun.
     began: bool,

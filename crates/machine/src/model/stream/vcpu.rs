@@ -13,7 +13,7 @@ use nearmiss_record::reference::{Kind, Record};
 /// State of a CPU.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Cpu {
-    /// But for its levels, which `misses` has.
+    /// Counts of the CPU, but for the levels, which `misses` has.
     pub tally: Tally,
     pub misses: [Misses; MAX_LEVELS],
     /// Plain references by kind, not in `tally` yet; entries without a kind stay 0.
@@ -52,7 +52,7 @@ impl Cpu {
         self.computed = self.computed.saturating_add(instructions.saturating_mul(self.pace));
     }
 
-    /// Its instructions' time and its stalls.
+    /// Returns the ticks of the CPU's instructions and stalls.
     #[inline]
     pub fn clock(&self) -> Ticks {
         self.computed.saturating_add(ticks(self.tally.stall_cycles))

@@ -18,7 +18,8 @@ pub struct TapFilter {
 }
 
 impl TapFilter {
-    /// Compiles and starts it. Without a C compiler with sanitizers: prints a line with the reason and returns `None`.
+    /// Compiles and starts the filter. Without a C compiler with sanitizers: prints a line with the reason and returns
+    /// `None`.
     pub fn start() -> Option<TapFilter> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/tap");
         let scratch = tempfile::tempdir().unwrap();
@@ -53,12 +54,12 @@ impl TapFilter {
         writeln!(self.commands, "slice {vcpu:x} {task:x}").unwrap();
     }
 
-    /// It executes so many instructions.
+    /// The vCPU executes so many instructions.
     pub fn run(&mut self, instructions: u64) {
         writeln!(self.commands, "run {instructions:x}").unwrap();
     }
 
-    /// It touches memory; the record's virtual address is its physical one.
+    /// The vCPU touches memory; the record's virtual address is its physical one.
     pub fn reference(&mut self, record: Record) {
         let kind = record.kind().unwrap() as u8;
         let (address, size, insn) = (record.vaddr(), record.size(), record.insn().0);
