@@ -49,7 +49,7 @@ pub struct Row {
     pub ours: f64,
     /// Ours less theirs, in points.
     pub deviation_points: Option<f64>,
-    /// This figure was used to set a parameter, so it is no evidence.
+    /// The figure was used to set a parameter, so it is no evidence.
     pub fitted: bool,
 }
 

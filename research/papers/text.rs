@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Width of text.
 const PAGE_COLUMNS: usize = 100;
 
-/// A figure as the tables show it.
+/// Returns the text of a figure in the tables.
 pub fn figure(value: f64, unit: Unit) -> String {
     // No "-0.0".
     let rounded = (value * 10.0).round() / 10.0 + 0.0;

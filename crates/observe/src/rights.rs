@@ -16,9 +16,9 @@ pub enum Rights {
     Full,
     /// The capabilities are missing: an ordinary user, or a root from which they were taken.
     Capabilities,
-    /// Its capabilities hold in a user namespace alone: a container.
+    /// The capabilities hold in a user namespace alone: a container.
     UserNamespace,
-    /// It may, but its process numbers are not the machine's: a privileged container.
+    /// This process may look, but its process numbers are not the machine's: a privileged container.
     PidNamespace,
 }
 

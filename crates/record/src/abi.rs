@@ -13,13 +13,13 @@ pub const MAX_VCPUS: usize = 64;
 pub const MAX_NODES: usize = 8;
 /// `NM_FROM_BEGIN`: the window is the whole command.
 pub const FROM_BEGIN: u32 = 0;
-/// `NM_FROM_MARK`: a mark of the program opens it.
+/// `NM_FROM_MARK`: a mark of the program opens the window.
 pub const FROM_MARK: u32 = 1;
-/// `NM_FROM_CONSUMER`: the consumer opens it.
+/// `NM_FROM_CONSUMER`: the consumer opens the window.
 pub const FROM_CONSUMER: u32 = 2;
-/// `NM_FROM_SYMBOL`: the first execution of a function opens it.
+/// `NM_FROM_SYMBOL`: the first execution of a function opens the window.
 pub const FROM_SYMBOL: u32 = 3;
-/// `NM_FROM_NEAR_MARK`: a mark opens it soon, and until then the guest runs as in a pause.
+/// `NM_FROM_NEAR_MARK`: a mark opens the window soon, and until then the guest runs as in a pause.
 pub const FROM_NEAR_MARK: u32 = 4;
 /// A mark's record has the program's number plus this.
 pub const FIRST_MARK: u64 = 16;

@@ -28,7 +28,7 @@ pub struct Baseline {
 /// A command that was recorded several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Side {
-    /// The command, as a shell reads it.
+    /// Command line in a shell's syntax.
     pub command: String,
     /// A count for each recording, by figure, such as `user.instructions`.
     pub figures: BTreeMap<String, Vec<u64>>,
@@ -48,9 +48,9 @@ impl Side {
 pub struct BaselinePart {
     /// Kind of the part.
     pub kind: PartKind,
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// File name of its module, or the kind of object.
+    /// File name of the part's module, or the kind of object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub module: String,
     /// Kernel code.
@@ -59,10 +59,10 @@ pub struct BaselinePart {
     /// Source file of the line with the most cycles; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// That line; 0 where it is not known.
+    /// Number of the line with the most cycles; 0 where it is not known.
     #[serde(default)]
     pub line: u32,
-    /// The function that calls it most, by cycles; empty where it is not known.
+    /// The function that calls this one most, by cycles; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caller: String,
     /// Entries of the function; 0 where that is not known.

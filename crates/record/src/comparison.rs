@@ -34,11 +34,11 @@ pub struct RunComparison {
 /// One of the two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedRun {
-    /// Its directory.
+    /// Directory of the run.
     pub path: String,
     /// The command, or who was observed.
     pub target: String,
-    /// RFC 3339, UTC.
+    /// Start of the run: RFC 3339, UTC.
     pub started: String,
     /// The machine that was modelled, or `host`.
     pub machine: String,
@@ -85,7 +85,7 @@ pub enum Unit {
 pub struct ComparedRow {
     /// A function, an object, a class of misses, a lock.
     pub name: String,
-    /// Its module or kind; where the runs have it from two, `A → B`.
+    /// Module or kind of the row's subject; `A → B` where the runs have different ones.
     pub detail: String,
     /// Figures by column.
     pub figures: Vec<Figures>,

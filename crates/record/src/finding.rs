@@ -33,7 +33,7 @@ pub struct Findings {
     /// Cost of the command on this machine, if it was run here too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// Those worth showing come first: most predicted gain first.
+    /// Findings, those with the most predicted gain first.
     pub findings: Vec<Finding>,
     /// Why there is nothing to remedy, if so: one sentence.
     pub healthy: Option<String>,
@@ -159,7 +159,7 @@ pub struct EvidenceLine {
 }
 
 impl EvidenceLine {
-    /// These sentences under this label.
+    /// Creates evidence: these sentences under this label.
     pub fn new(label: &str, text: String) -> Self {
         EvidenceLine { label: label.to_owned(), text }
     }
@@ -241,7 +241,7 @@ impl Base {
     /// The modelled cycles.
     pub const CYCLES: Base = Base::Cycles { measured: false, at_most: false };
 
-    /// The same base, measured, where it is one of cycles.
+    /// Returns the same base as measured, where it is one of cycles.
     pub fn measured(self) -> Self {
         match self {
             Base::Cycles { at_most, .. } => Base::Cycles { measured: true, at_most },
@@ -296,15 +296,15 @@ impl From<Base> for String {
 /// Gain of one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionGain {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Share of its cycles saved: median over the placements.
+    /// Share of the function's cycles saved: median over the placements.
     pub gain: f64,
     /// Cycles without the remedy.
     pub cycles_before: u64,
-    /// Cycles with it.
+    /// Cycles with the remedy.
     pub cycles_after: u64,
-    /// Share of its cycles saved if none of a miss's latency were hidden: a walk in which each address depends on the
-    /// one before.
+    /// Share of the function's cycles saved if none of a miss's latency were hidden: a walk in which each address
+    /// depends on the one before.
     pub dependent_gain: f64,
 }

@@ -49,9 +49,9 @@ pub struct Recorder {
 /// One of the two sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatedSide {
-    /// The command, as a shell reads it.
+    /// Command line in a shell's syntax.
     pub command: String,
-    /// Number of its recordings.
+    /// Number of the side's recordings.
     pub recordings: usize,
 }
 
@@ -141,17 +141,17 @@ pub enum PartKind {
 pub struct Cause {
     /// Kind of the part.
     pub kind: PartKind,
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// Its module, or the kind of object.
+    /// Module of the part, or the kind of object.
     pub module: String,
     /// Source file of the line that counts most on the new side; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// That line; 0 where it is not known.
+    /// Number of the line that counts most on the new side; 0 where it is not known.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub line: u32,
-    /// The function that calls it most on the new side; empty where it is not known.
+    /// The function that calls this one most on the new side; empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caller: String,
     /// Mean of the old recordings.

@@ -465,9 +465,9 @@ pub struct StoreAliasing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// Cycles one line transfer occupies it.
+    /// Cycles that one line transfer occupies the bus.
     pub transaction_cycles: u32,
-    /// Sharers of one: the `machine` (a front-side bus) or a `node` (memory channels).
+    /// Sharers of one bus: the `machine` (a front-side bus) or a `node` (memory channels).
     pub shared_by: BusSharing,
     /// Parallel channels.
     #[serde(default = "one")]

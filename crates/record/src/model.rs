@@ -27,11 +27,11 @@ pub enum MissClass {
     TrueSharing = 1,
     /// Another CPU took the line, but wrote other bytes of it.
     FalseSharing = 2,
-    /// An inclusive outer cache evicted it.
+    /// An inclusive outer cache evicted the line.
     InclusionVictim = 3,
     /// A fully associative LRU cache of the same size would have hit.
     Conflict = 4,
-    /// Even that would have missed.
+    /// Even a fully associative LRU cache of the same size would have missed.
     Capacity = 5,
 }
 
@@ -342,10 +342,11 @@ pub struct InstructionRow {
     pub line: u32,
     /// Tally of the instruction.
     pub tally: Tally,
-    /// Cycles that it waited for data at an address that an earlier access of the same walk had loaded, as along a list.
+    /// Cycles that the instruction waited for data at an address that an earlier access of the same walk had loaded, as
+    /// along a list.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub chained_cycles: u64,
-    /// Its walks down columns, where it has any.
+    /// Walks of the instruction down columns, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
 }
@@ -353,9 +354,9 @@ pub struct InstructionRow {
 /// Misses of an instruction that walks down columns that lie side by side, each a part of the same lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
-    /// Misses of these walks.
+    /// Misses of the walks.
     pub misses: u64,
-    /// Cycles that they waited.
+    /// Cycles that the walks waited.
     pub stall_cycles: u64,
     /// Bytes from one element of a column to the next.
     pub stride_bytes: u64,

@@ -74,11 +74,11 @@ pub struct Observed {
 pub struct Instrument {
     /// `clock`, `misses`, `locks`, `polls`, `io`, `sched`.
     pub name: String,
-    /// It ran.
+    /// The instrument ran.
     pub on: bool,
     /// Method of the measurement, or the reason why there was none.
     pub how: String,
-    /// Input that enables it; empty when it ran.
+    /// Input that enables the instrument; empty when it ran.
     pub to_enable: String,
 }
 
@@ -100,7 +100,7 @@ pub struct Profile {
 /// An event that was sampled or counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// As `perf list` names it.
+    /// Name of the event, as in `perf list`.
     pub name: String,
     /// Meaning of its samples: `clock`, `misses`, `references`, `other`.
     pub role: String,
@@ -202,7 +202,7 @@ pub struct Poll {
     pub process: i32,
     /// Thread.
     pub thread: i32,
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
     /// Calls that ended.
     pub calls: u64,
@@ -304,7 +304,7 @@ pub struct CachedFile {
     pub name: String,
     /// The target had it open.
     pub of_target: bool,
-    /// Its length at the end.
+    /// Length of the file at the end.
     pub size_bytes: u64,
     /// In the page cache before; unknown where the target opened the file later.
     pub before_bytes: Option<u64>,
@@ -318,7 +318,7 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    /// Pages that it lost, as far as is known.
+    /// Bytes that the page cache lost of the file, as far as is known.
     pub fn lost(&self) -> u64 {
         self.before_bytes.map_or(0, |before| before.saturating_sub(self.after_bytes))
     }
@@ -331,17 +331,17 @@ pub struct MemoryUse {
     pub process: i32,
     /// Name of a thread that allocated.
     pub name: String,
-    /// Pages of 4 KiB that it was given.
+    /// Pages of 4 KiB that the process was given.
     pub pages: u64,
-    /// Calls that gave them.
+    /// Calls that gave the pages.
     pub allocations: u64,
-    /// Number of times it had to find pages itself.
+    /// Number of times that the process had to find pages itself.
     pub reclaims: u64,
-    /// The time of that.
+    /// Time that the process took to find pages itself.
     pub reclaim_ns: u64,
-    /// Longest.
+    /// Longest single time that the process took to find pages itself.
     pub max_ns: u64,
-    /// Pages that it found.
+    /// Pages that the process found.
     pub reclaimed: u64,
 }
 
@@ -382,18 +382,18 @@ pub struct Task {
     /// Part of `cpu_ns` that the kernel's account of the task lacks: time that a hypervisor took.
     #[serde(default)]
     pub stolen_ns: u64,
-    /// In user mode, as the kernel accounts it.
+    /// Time in user mode, by the kernel's account.
     pub user_ns: u64,
-    /// In the kernel.
+    /// Time in the kernel, by the kernel's account.
     pub system_ns: u64,
     /// Time runnable, waiting for a CPU.
     pub wait_ns: u64,
     /// Part of `wait_ns` after another task took the CPU, or before the task first ran; the rest is after a wait.
     #[serde(default)]
     pub preempted_ns: u64,
-    /// Times it was given a CPU.
+    /// Times that the task was given a CPU.
     pub runs: u64,
-    /// Switches because it waited.
+    /// Switches because the task waited.
     pub voluntary: u64,
     /// Switches because another came first.
     pub involuntary: u64,
@@ -430,11 +430,11 @@ pub struct Tick {
     pub futex_wait_ns: u64,
     /// Poll calls.
     pub poll_calls: u64,
-    /// Events they returned.
+    /// Events that the poll calls returned.
     pub poll_events: u64,
     /// Block requests completed.
     pub io_done: u64,
-    /// Bytes of them.
+    /// Bytes of the completed block requests.
     pub io_bytes: u64,
     /// Block requests in flight at the end of the step.
     pub in_flight: u64,

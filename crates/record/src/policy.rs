@@ -34,7 +34,7 @@ impl Policy {
     };
 }
 
-/// A policy as a record may have it.
+/// A policy in the form of a record, of an older one too.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Readable {
@@ -43,7 +43,7 @@ struct Readable {
     place: PlacePolicy,
     home: HomePolicy,
     pages: PagePolicy,
-    /// Older records have it, always as recorded.
+    /// A part in older records, always as recorded.
     #[serde(rename = "wake")]
     _wake: IgnoredAny,
 }
@@ -190,14 +190,14 @@ pub enum PlacePolicy {
     /// As recorded.
     #[default]
     Recorded,
-    /// These tasks run on these CPUs, all CPUs at the same time; other tasks do not run.
+    /// The listed tasks run on their CPUs, all CPUs at the same time; other tasks do not run.
     Tasks {
         /// No task twice.
         tasks: Vec<Placed>,
         /// Instructions that a CPU executes before the next one has its turn; at least 1.
         window_instructions: u64,
     },
-    /// These tasks run on these CPUs, in the order in which everything was recorded; other tasks do not run.
+    /// The listed tasks run on their CPUs, in the order in which everything was recorded; other tasks do not run.
     InOrder {
         /// No task twice.
         tasks: Vec<Bound>,
@@ -209,7 +209,7 @@ pub enum PlacePolicy {
 pub struct Bound {
     /// Thread id, as recorded.
     pub pid: u32,
-    /// Hardware thread of the machine; none: wherever it ran when recorded.
+    /// Hardware thread of the machine; none: wherever the task ran when recorded.
     pub cpu: Option<u32>,
 }
 
@@ -226,7 +226,7 @@ pub struct Placed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HomePolicy {
-    /// The node of the memory it was recorded in.
+    /// The node of the memory that the page was recorded in.
     #[default]
     Recorded,
     /// The first rule that any reference to the page fits; where none does, as recorded.
@@ -247,7 +247,7 @@ pub struct HomeRule {
     pub pages: Option<(u64, u64)>,
     /// Thread id of the task that touches the page, as recorded; none: any task.
     pub task: Option<u32>,
-    /// Its node.
+    /// Node of the pages.
     pub home: Home,
 }
 
@@ -255,11 +255,11 @@ pub struct HomeRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Home {
-    /// The node of the memory it was recorded in.
+    /// The node of the memory that the page was recorded in.
     Recorded,
-    /// This one.
+    /// The node of this number.
     Node(u32),
-    /// The node of the CPU that touches it first.
+    /// The node of the CPU that touches the page first.
     FirstTouch,
     /// Page by page round robin.
     Interleave,

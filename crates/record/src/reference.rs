@@ -244,11 +244,11 @@ pub enum Control<'a> {
     Switch {
         /// Incoming `task_struct`, sign-extended.
         task: u64,
-        /// Its thread id.
+        /// Thread id of the incoming task.
         pid: u32,
-        /// Its process id.
+        /// Process id of the incoming task.
         tgid: u32,
-        /// Its `mm_struct`, 0 for a kernel thread.
+        /// `mm_struct` of the incoming task, 0 for a kernel thread.
         mm: u64,
         /// Outgoing `task_struct`.
         outgoing: u64,
@@ -272,7 +272,7 @@ pub enum Control<'a> {
     Share {
         /// Physical address divided by the filter's line size.
         line: u64,
-        /// The vCPU that had it.
+        /// The vCPU that had the line.
         owner: u32,
         /// Bytes of the line that the owner wrote while it had the line, sent or not.
         written: u64,

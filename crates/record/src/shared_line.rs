@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct SharedLineRow {
     /// Physical address of the line.
     pub line_paddr: u64,
-    /// Object it belongs to, with the offset in it.
+    /// Object that the line belongs to, with the line's offset.
     pub object: String,
     /// Coherence misses, true sharing.
     pub true_sharing: u64,
     /// Coherence misses, false sharing.
     pub false_sharing: u64,
-    /// Functions that missed on it, most first.
+    /// Functions that missed on the line, most first.
     pub functions: Vec<String>,
     /// Coherence misses after which the CPU used no byte that another CPU had written before it lost the line again:
     /// with each tenant on a line of its own these would not have been.
@@ -96,18 +96,18 @@ pub struct Tenant {
     /// Tenants of one number may share a line: they have the same writers and the same readers, or one task alone uses
     /// them all.
     pub group: u32,
-    /// Thread ids that wrote them.
+    /// Thread ids that wrote the bytes.
     pub writers: Vec<u32>,
-    /// Thread ids that read them.
+    /// Thread ids that read the bytes.
     pub readers: Vec<u32>,
-    /// Code that writes them, as `file.c:12 function`; most accesses first.
+    /// Code that writes the bytes, as `file.c:12 function`; most accesses first.
     pub written_at: Vec<String>,
-    /// Code that reads them.
+    /// Code that reads the bytes.
     pub read_at: Vec<String>,
 }
 
 impl Tenant {
-    /// Thread ids that write or read them, some of them twice.
+    /// Returns the thread ids that write or read the bytes, some of them twice.
     pub fn users(&self) -> impl Iterator<Item = u32> {
         self.writers.iter().chain(&self.readers).copied()
     }

@@ -56,9 +56,9 @@ pub struct Context {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct PlacedContext {
-    /// Its node of the tree.
+    /// Node of the calling-context tree.
     pub context: Context,
-    /// Address that its call stored the return address at, the first time.
+    /// Address at which the context's call stored the return address, the first time.
     pub slot: u64,
 }
 

@@ -62,7 +62,7 @@ pub struct StackVariable {
     pub start: u64,
     /// Size.
     pub bytes: u64,
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
     /// Name of the function that has the frame.
     pub function: String,
@@ -129,7 +129,7 @@ pub const SCHEMA: &str = "nearmiss/symbols/1";
 
 crate::schema::is_record!(Symbols);
 
-/// A function as the report names it.
+/// A function with the name that the report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// Demangled name; for stripped code `module+0x1234` (the nearest known point below).

@@ -97,9 +97,9 @@ pub struct Summary {
 /// One metric of the two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Its name: with its unit, or the expression that finds it in the output.
+    /// Name of the metric: with the unit, or the expression that finds the metric in the output.
     pub metric: String,
-    /// Direction that is better for it.
+    /// Direction that is better for the metric.
     pub better: Better,
     /// Middle of the pairs' ratios, B ÷ A: the median of the geometric means of all two of them (Hodges and Lehmann).
     pub ratio: f64,
@@ -177,9 +177,9 @@ pub struct Start {
     pub pairs: usize,
     /// Middle of the pairs' differences.
     pub seconds: f64,
-    /// Low end of the 95% interval for it.
+    /// Low end of the 95% interval for the middle.
     pub low_seconds: f64,
-    /// High end.
+    /// High end of the 95% interval for the middle.
     pub high_seconds: f64,
 }
 
@@ -268,9 +268,9 @@ pub struct Verdict {
     pub rates: Option<Rates>,
     /// The gain required, as a share.
     pub required_gain: Option<f64>,
-    /// Whether it was reached: the whole interval lies at it or above.
+    /// Whether the required gain was reached: the whole interval lies at it or above.
     pub required_gain_met: Option<bool>,
-    /// Remedy's report of the last run under it.
+    /// Remedy's report of the last run with the remedy.
     pub engaged: Option<String>,
     /// Cost of the remedy's start; none: two commands, or it could not be measured.
     #[serde(default)]

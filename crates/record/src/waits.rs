@@ -71,11 +71,11 @@ pub type ByReason = [u64; 8];
 pub struct Wait {
     /// Cycles waited.
     pub cycles: u64,
-    /// Their share of the command's cycles.
+    /// Waited cycles as a share of the command's cycles.
     pub share: f64,
     /// Why.
     pub reason: Reason,
-    /// Cache with the misses that cost most of them, such as `L2`.
+    /// Cache with the misses that cost most of the cycles, such as `L2`.
     pub level: String,
     /// The function that waits.
     pub function: String,

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 /// Work of a thread during one launch of a command.
 pub(crate) trait Follows: Send + 'static {
-    /// These tasks were started since the last look; there may be none.
+    /// Looks at the tasks that were started since the last look; there may be none.
     fn look(&mut self, started: &[i32]);
 }
 
-/// The thread. Dropping it ends it.
+/// A thread beside a command, which a drop ends.
 #[derive(Debug)]
 pub(crate) struct Follower<F: Follows> {
     ended: Arc<AtomicBool>,

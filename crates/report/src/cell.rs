@@ -16,7 +16,7 @@ pub fn table(table: &Table) -> String {
     rows.iter().map(line).collect()
 }
 
-/// One cell as people read it.
+/// Returns the text of one cell.
 pub fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Count(number) | Cell::Cycles(number) => grouped(*number),

@@ -36,8 +36,9 @@ fn base(name: &str) -> String {
     }
 }
 
-/// Those of `names` that somebody who wrote `wanted` means: the very name; else every name that is `wanted` but for
-/// parameters and template arguments; else every name with this last part. Errors: none; the names nearest to it.
+/// Returns those of `names` that somebody who wrote `wanted` means: the very name; else every name that is `wanted` but
+/// for parameters and template arguments; else every name with this last part. Errors: none; the names nearest to
+/// `wanted`.
 pub fn find<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'a str>, Vec<&'a str>> {
     let bare = |name: &str| fold(name, "").replace("<>", "").replace("()", "");
     let is_wanted: [&dyn Fn(&str) -> bool; 3] =

@@ -38,7 +38,7 @@ pub struct Level {
     pub index: usize,
     /// Capacity of one data or unified cache of this level.
     pub size: Option<Bytes>,
-    /// Its ways.
+    /// Ways of one data or unified cache of this level.
     pub ways: Option<u32>,
     /// Index that picks the set.
     pub index_by: Index,

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 /// A source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Its lines, the first of them number 1.
+    /// Lines of the file, the first of them number 1.
     pub lines: Vec<String>,
-    /// Whether it was changed after the program was built: its lines may have other numbers now.
+    /// Whether the file was changed after the program was built: its lines may have other numbers now.
     pub is_newer: bool,
 }
 
 /// Source lines and instructions as far as they are to be had when a report is made. None of it is a figure.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// Sources by path, as the run names it.
+    /// Sources by path, as in the run.
     pub sources: BTreeMap<String, Source>,
     /// Instructions by module and address.
     pub instructions: BTreeMap<(String, u64), String>,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The variable that names one.
+/// The variable that names a CRIU.
 const VARIABLE: &str = "NEARMISS_CRIU";
 /// The program and its libraries, as `scripts/setup-criu.sh` unpacks them.
 const PROGRAM: &str = "usr/sbin/criu";
@@ -15,28 +15,28 @@ const LINKER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 /// A CRIU that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criu {
-    /// Words that start it: the program, or the dynamic linker with the program.
+    /// Words that start CRIU: the program, or the dynamic linker with the program.
     words: Vec<OsString>,
-    /// Its version.
+    /// Major and minor version of CRIU.
     pub version: (u32, u32),
-    /// Version as CRIU prints it.
+    /// Version in CRIU's own words.
     pub version_text: String,
 }
 
 /// Whether a CRIU serves a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It serves, as far as is known.
+    /// The CRIU serves, as far as is known.
     Serves,
     /// A process with TCP sockets cannot be taken a snapshot of.
     NoSockets,
-    /// Nothing can: why.
+    /// No process can be taken a snapshot of, for this reason.
     Fails(&'static str),
 }
 
 impl Criu {
-    /// The one that `NEARMISS_CRIU` names, the newest in the cache, or the installed one. Errors: none is there, or the
-    /// one that was found does not start.
+    /// Returns the CRIU that `NEARMISS_CRIU` names, the newest in the cache, or the installed one. Errors: none is
+    /// there, or the one that was found does not start.
     pub fn find() -> Result<Criu, SnapshotError> {
         let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
         let found = named.or_else(|| newest_in(&cache())).or_else(installed).ok_or(SnapshotError::NoCriu)?;
@@ -56,12 +56,12 @@ impl Criu {
         Ok(Criu { words, version, version_text })
     }
 
-    /// The words that start it, for the guest.
+    /// Returns the words that start CRIU, for the guest.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// Whether it serves a kernel of this release.
+    /// Whether the CRIU serves a kernel of this release.
     pub fn fit(&self, kernel: &str) -> Fit {
         match version(kernel) {
             Some(kernel) if kernel >= (6, 16) && self.version < (4, 0) => {
@@ -72,7 +72,7 @@ impl Criu {
         }
     }
 
-    /// The one that [`Criu::find`] finds for this kernel, and whether it serves it wholly.
+    /// Returns the CRIU that [`Criu::find`] finds for this kernel, and whether it serves the kernel wholly.
     pub fn fitting() -> Result<(Criu, Fit), SnapshotError> {
         let criu = Criu::find()?;
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();

@@ -21,9 +21,9 @@ pub enum SnapshotError {
     /// This CRIU fails on this kernel.
     #[error("CRIU {criu} fails on kernel {kernel}, {why}: run scripts/setup-criu.sh, which unpacks a later one")]
     TooOld {
-        /// Its version.
+        /// Version of CRIU.
         criu: String,
-        /// This machine's.
+        /// Release of this machine's kernel.
         kernel: String,
         /// The part that fails.
         why: &'static str,
@@ -38,12 +38,12 @@ pub enum SnapshotError {
     Obstacle {
         /// The process.
         pid: i32,
-        /// Its name.
+        /// Name of the process.
         name: String,
         /// The obstacle and the way out.
         what: String,
     },
-    /// Nothing would be recorded of it.
+    /// The processes only wait: nothing would be recorded.
     #[error("{0}: give it work with --load LOAD, or take the snapshot while it works")]
     Waits(String),
     /// The pause would be too long.
@@ -54,7 +54,7 @@ pub enum SnapshotError {
     LongPause {
         /// The process.
         pid: i32,
-        /// Its resident memory.
+        /// Resident memory of the processes, in MiB.
         mib: u64,
         /// Predicted pause, as measured here on a part of the process.
         predicted: Duration,
@@ -68,7 +68,7 @@ pub enum SnapshotError {
     NoRoom {
         /// The process.
         pid: i32,
-        /// Its resident memory.
+        /// Resident memory of the processes, in MiB.
         needed_mib: u64,
         /// The memory that is available.
         free_mib: u64,
@@ -79,15 +79,15 @@ pub enum SnapshotError {
          {more} mappings of CRIU's stay in the others until they end"
     )]
     Killed {
-        /// Its number.
+        /// Number of the process.
         pid: i32,
-        /// Its name.
+        /// Name of the process.
         name: String,
-        /// The process and all that descend from it.
+        /// Number of processes: this one and all that descend from it.
         of: usize,
-        /// Those of them that ended.
+        /// Number of the processes that ended.
         ended: usize,
-        /// Mappings that they did not have before.
+        /// Mappings that the processes did not have before.
         more: usize,
     },
     /// CRIU failed.
@@ -95,9 +95,9 @@ pub enum SnapshotError {
     Dump {
         /// The process.
         pid: i32,
-        /// Its name.
+        /// Name of the process.
         name: String,
-        /// Reason from its log.
+        /// Reason from CRIU's log.
         why: String,
     },
     /// CRIU failed in the guest.
@@ -105,7 +105,7 @@ pub enum SnapshotError {
     Restore {
         /// The process.
         pid: i32,
-        /// Reason from its log.
+        /// Reason from CRIU's log.
         why: String,
     },
     /// The system refused a step.

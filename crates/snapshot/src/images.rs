@@ -24,7 +24,7 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// An empty one, which only root may enter.
+    /// Makes an empty file system, which only root may enter.
     pub(crate) fn new() -> Result<Images, SnapshotError> {
         let failed = SnapshotError::system("make a file system in memory for the snapshot");
         let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(&failed)?;
@@ -38,7 +38,7 @@ impl Images {
         Ok(Images { root })
     }
 
-    /// Its root as a path that every process can open while this one lives.
+    /// Returns the file system's root as a path that every process can open while this process lives.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.root.as_raw_fd()))
     }
@@ -48,7 +48,8 @@ impl Images {
         own_cache().join("images")
     }
 
-    /// Shows it at its [`place`](Images::place) to this thread and to all that the thread starts from now on.
+    /// Shows the file system at its [`place`](Images::place) to this thread and to all that the thread starts from now
+    /// on.
     pub(crate) fn show_to_guests(&self) -> Result<(), SnapshotError> {
         let place = Self::place();
         fs::create_dir_all(&place).map_err(SnapshotError::io("make the place for a snapshot's images"))?;

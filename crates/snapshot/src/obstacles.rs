@@ -14,15 +14,15 @@ pub enum Obstacle {
     Traced(i32),
     /// This nearmiss is the process, or among its descendants.
     Ours,
-    /// It is the first process of its PID namespace.
+    /// The process is the first one of its PID namespace.
     First,
-    /// Namespaces that are not this process's.
+    /// Namespaces that are not those of nearmiss.
     Namespaces(Vec<&'static str>),
-    /// It is another user's, and this process may not read its limits.
+    /// The process is another user's, and nearmiss may not read its limits.
     Limits,
-    /// It holds a device.
+    /// The process holds a device.
     Device(String),
-    /// It holds something of the kernel that has no state to copy.
+    /// The process holds something of the kernel that has no state to copy.
     Kernel(&'static str),
 }
 

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 /// A process as it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Number of the process.
     pub pid: i32,
-    /// Its name, of 15 bytes at most.
+    /// Name of the process, of 15 bytes at most.
     pub name: String,
-    /// Its command line; its name where it has none.
+    /// Command line of the process; the name where there is none.
     pub command: Vec<OsString>,
-    /// Its working directory.
+    /// Working directory of the process.
     pub directory: PathBuf,
     /// Bytes of resident memory.
     pub resident: u64,
-    /// Process that traces it; 0: none.
+    /// Process that traces this one; 0: none.
     pub(crate) tracer: i32,
     pub(crate) parent: i32,
 }
@@ -68,12 +68,12 @@ impl Process {
         found
     }
 
-    /// A file of it under `/proc`.
+    /// Returns the path of a file of the process under `/proc`.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         path(self.pid, name)
     }
 
-    /// Its descriptors: number and what it is open on.
+    /// Returns the descriptors of the process: number and what each is open on.
     pub(crate) fn descriptors(&self) -> Vec<(i32, PathBuf)> {
         let entries = fs::read_dir(self.file("fd")).into_iter().flatten().flatten();
         entries

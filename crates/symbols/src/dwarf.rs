@@ -51,7 +51,7 @@ pub(super) fn each_unit(
 pub(super) struct Typed {
     /// Size in bytes; 0: unknown.
     pub bytes: u64,
-    /// Its name, without the lengths of arrays.
+    /// Name of the type, without the lengths of arrays.
     pub type_name: String,
     /// Lengths of arrays, as in `[4][16]`; else empty.
     pub lengths: String,

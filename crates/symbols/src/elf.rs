@@ -54,7 +54,7 @@ impl Elf {
         Some(Elf { segments, functions, stubs, extents: OnceCell::new(), code_sections, has_debug_info, bytes })
     }
 
-    /// It has source lines, or a file beside it has.
+    /// Whether the file, or a file beside it, has source lines.
     pub fn has_debug_info(&self) -> bool {
         self.has_debug_info
     }
@@ -117,7 +117,7 @@ impl Elf {
         extent.filter(|(start, bytes)| address - start < *bytes)
     }
 
-    /// Its variables, and where the loader puts them.
+    /// Returns the variables of the file, and where the loader puts them.
     pub fn data(&self, module: &str) -> ModuleData {
         let mut objects = Vec::new();
         if let Ok(parsed) = Parsed::parse(&*self.bytes) {

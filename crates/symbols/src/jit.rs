@@ -21,7 +21,7 @@ const JAVASCRIPT: [&str; 5] = ["JS", "LazyCompile", "Function", "Eval", "Script"
 /// A function made at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitFunction {
-    /// As the source has it.
+    /// Name of the function in the source.
     pub name: String,
     /// `file:line`, where the runtime names it; else empty.
     pub line: String,

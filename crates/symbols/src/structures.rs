@@ -7,7 +7,7 @@ use std::path::Path;
 /// A structure of C, C++ or Rust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Structure {
-    /// Its name; empty where it has none.
+    /// Name of the structure; empty where it has none.
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -22,9 +22,9 @@ pub struct Member {
     pub offset: u64,
     /// Size in bytes; 0: unknown.
     pub bytes: u64,
-    /// Its name; of a base class, the name of that class.
+    /// Name of the member; of a base class, the name of that class.
     pub name: String,
-    /// Name of its type, without the lengths of arrays.
+    /// Name of the member's type, without the lengths of arrays.
     pub type_name: String,
     /// Lengths of arrays, as in `[4][16]`; else empty.
     pub lengths: String,

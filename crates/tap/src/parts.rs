@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 pub struct Parts {
     /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
     pub first: Duration,
-    /// Longest part after it.
+    /// Longest part after the first.
     pub longest: Duration,
     /// Records of a part, at most; the first one may have half of all.
     pub records: u64,
     /// The first pause.
     pub pause: Duration,
-    /// Each pause after it is so many times as long as the one before, so that few parts reach far into a long run.
+    /// Each pause after the first is so many times as long as the one before, so that few parts reach far into a long
+    /// run.
     pub growth: f64,
     /// The command is ended when it has run for this time in the guest.
     pub whole: Duration,

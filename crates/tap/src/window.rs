@@ -26,7 +26,7 @@ pub enum Start {
     Time(Duration),
     /// `symbol:NAME[@MODULE]`: the first execution of a function, of the first file mapped that defines it.
     Symbol {
-        /// As the symbol table calls it.
+        /// Name of the function in the symbol table.
         name: String,
         /// File name of the program or library, without its directory.
         module: Option<String>,
@@ -45,11 +45,11 @@ pub enum Length {
 /// The window. The default is the whole command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Event that opens it.
+    /// Event that opens the window.
     pub from: Start,
-    /// Length after which it closes before the command's end.
+    /// Length after which the window closes before the command's end.
     pub length: Option<Length>,
-    /// A mark that closes it.
+    /// Mark that closes the window.
     pub until: Option<Mark>,
 }
 

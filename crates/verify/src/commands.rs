@@ -32,7 +32,7 @@ pub trait Probe {
 
 /// Runs the two sides' commands and takes their figures.
 ///
-/// Their output is kept, one pair of files a run, up to a number of runs that fills no disk.
+/// The commands' output is kept, one pair of files a run, up to a number of runs that fills no disk.
 pub struct Commands {
     without: SideCommand,
     with: SideCommand,

@@ -78,7 +78,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The second metric, where the runs have it.
+    /// Returns the second metric, where the runs have it.
     fn second(&self, pairs: &Pairs) -> Option<&str> {
         self.second.as_deref().filter(|second| *second != self.metric && pairs.has(second))
     }

@@ -110,7 +110,7 @@ pub enum Error {
         /// Error of the system.
         source: std::io::Error,
     },
-    /// A request to stop ended it.
+    /// A request to stop ended the runs.
     #[error("interrupted after {runs} {}: no verdict", if *runs == 1 { "run" } else { "runs" })]
     Interrupted {
         /// Runs that ended.
@@ -122,7 +122,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it names output of the runs for the user to read.
+    /// Whether the error names output of the runs for the user to read.
     pub fn names_output(&self) -> bool {
         matches!(self, Error::RunFailed { .. } | Error::NotServed { .. } | Error::NoMetric { .. })
     }

@@ -23,7 +23,7 @@ impl Metric {
         Printed::new("--metric", expression, Better::default()).map(Metric::Printed)
     }
 
-    /// The name by which samples carry it.
+    /// Returns the metric's name in samples.
     pub fn name(&self) -> &str {
         match self {
             Metric::Measured(name) => name,
@@ -46,9 +46,9 @@ pub(crate) enum Take {
 pub struct Printed {
     /// The option that requests it, for messages.
     pub(crate) option: &'static str,
-    /// The name by which samples carry it.
+    /// Name of the number in samples.
     pub name: String,
-    /// Which way it is better.
+    /// Direction that is better for the number.
     pub better: Better,
     pub(crate) expression: Regex,
     pub(crate) take: Take,
@@ -65,7 +65,7 @@ impl Printed {
         Ok(Printed { option, name: expression.to_owned(), better, expression: compiled, take: Take::Last })
     }
 
-    /// Returns it under another name.
+    /// Returns the number under another name.
     pub(crate) fn named(self, name: &str) -> Self {
         Printed { name: name.to_owned(), ..self }
     }

@@ -57,7 +57,7 @@ impl ProcessGroup {
 
 /// A command, described but not started.
 ///
-/// It can be launched as often as wanted.
+/// A workload can be launched any number of times.
 #[derive(Clone, Debug)]
 pub struct Workload {
     argv: Vec<OsString>,
@@ -105,20 +105,20 @@ impl Workload {
         self
     }
 
-    /// Starts it in this directory.
+    /// Starts the command in this directory.
     pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Lets it, and what it starts, run on these CPUs only.
+    /// Lets the command, and what it starts, run on these CPUs only.
     pub fn pin(mut self, cpus: CpuSet) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Lets it, and what it starts, take memory of these nodes. The kernel then leaves that memory out of automatic
-    /// NUMA balancing.
+    /// Lets the command, and what it starts, take memory of these nodes. The kernel then leaves that memory out of
+    /// automatic NUMA balancing.
     pub fn memory(mut self, policy: MemoryPolicy) -> Self {
         self.memory = Some(policy);
         self
@@ -142,7 +142,7 @@ impl Workload {
         self
     }
 
-    /// Sets the process group that it joins.
+    /// Sets the process group that the command joins.
     pub fn group(mut self, group: ProcessGroup) -> Self {
         self.group = group;
         self
@@ -161,8 +161,8 @@ impl Workload {
         self
     }
 
-    /// Ends all that it starts together with it, even processes that left its group and outlived their parents: right
-    /// for servers. [`Suspended::tree`](crate::Suspended::tree) then finds all of them.
+    /// Ends all that the command starts together with it, even processes that left its group and outlived their
+    /// parents: right for servers. [`Suspended::tree`](crate::Suspended::tree) then finds all of them.
     pub fn whole_tree(mut self) -> Self {
         self.whole_tree = true;
         self
@@ -173,7 +173,7 @@ impl Workload {
         &self.argv
     }
 
-    /// The directory it starts in, if that is not the launcher's.
+    /// Returns the directory that the command starts in, if that is not the launcher's.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }

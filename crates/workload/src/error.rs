@@ -22,7 +22,7 @@ pub enum Error {
     /// An argument, variable or path holds a NUL byte, which no Linux program can receive.
     #[error("{what} contains a NUL byte, which cannot be passed to a program")]
     Nul {
-        /// The part of the command that holds it.
+        /// The part of the command that holds the NUL byte.
         what: &'static str,
     },
     /// A list of CPUs that cannot be read, such as `3-1`.

@@ -4,9 +4,9 @@ use std::process::ExitStatus;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It exited with this status.
+    /// The command exited with this status.
     Exited(u8),
-    /// This signal killed it.
+    /// The command was killed by this signal.
     Signaled(i32),
 }
 
@@ -19,7 +19,7 @@ impl Status {
         }
     }
 
-    /// Whether it exited with status 0.
+    /// Whether the command exited with status 0.
     pub fn success(self) -> bool {
         self == Status::Exited(0)
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 pub enum LargePages {
     /// All programs.
     Always,
-    /// Those that request them by `madvise`.
+    /// Programs that request such pages by `madvise`.
     Madvise,
-    /// None.
+    /// No programs.
     Never,
 }
 
@@ -42,7 +42,7 @@ fn read(file: &Path) -> Option<LargePages> {
     }
 }
 
-/// The kernel's word for it.
+/// Writes the kernel's word for the setting.
 impl fmt::Display for LargePages {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -18,7 +18,7 @@ pub enum MemoryPolicy {
     Prefer(u32),
 }
 
-/// Memory policy as the system call takes it.
+/// Memory policy in the form of the system call.
 pub(crate) struct RawPolicy {
     mode: libc::c_int,
     mask: [u64; WORDS],

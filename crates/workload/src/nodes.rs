@@ -9,9 +9,9 @@ const NODES: &str = "/sys/devices/system/node";
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
+    /// Number of the node.
     pub number: u32,
-    /// Its CPUs; none where it is memory alone.
+    /// CPUs of the node; none where it is memory alone.
     pub cpus: CpuSet,
 }
 

@@ -22,12 +22,13 @@ const ACCEPTS: u64 = 0x10000;
 /// Condition that shows that a server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// One of its processes listens on a TCP or Unix socket; or has bound a UDP socket, and none of them listens.
+    /// One of the server's processes listens on a TCP or Unix socket; or has bound a UDP socket, and none of them
+    /// listens.
     #[default]
     Listens,
-    /// It takes a connection over TCP.
+    /// The server takes a connection over TCP.
     Tcp(String),
-    /// It takes a connection at this path.
+    /// The server takes a connection at this path.
     Unix(PathBuf),
 }
 
@@ -50,11 +51,11 @@ impl FromStr for Ready {
 /// Result of a look at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// It does not answer.
+    /// The server does not answer.
     Silent,
-    /// It can take datagrams. A server of both kinds may yet listen.
+    /// The server can take datagrams. A server of both kinds may yet listen.
     Datagrams,
-    /// It answers.
+    /// The server answers.
     Answers,
 }
 

@@ -115,15 +115,15 @@ impl Drop for Process {
     }
 }
 
-/// A command that runs. Dropping it kills it.
+/// A command that runs, and that a drop kills.
 pub struct Running {
     process: Process,
     started: Instant,
-    /// Our end of its input, if that is a pipe. Drop it to end the input.
+    /// Our end of the command's input, if that is a pipe. Drop it to end the input.
     pub stdin: Option<File>,
-    /// Our end of its output, if that is a pipe.
+    /// Our end of the command's output, if that is a pipe.
     pub stdout: Option<File>,
-    /// Our end of its error output, if that is a pipe.
+    /// Our end of the command's error output, if that is a pipe.
     pub stderr: Option<File>,
 }
 
@@ -138,12 +138,12 @@ impl Running {
         Ok(Running::new(Process::new(pid, false, None)?, Instant::now(), [None, None, None]))
     }
 
-    /// Its process number.
+    /// Returns the process number of the command.
     pub fn pid(&self) -> i32 {
         self.process.pid()
     }
 
-    /// Waits until it ends. Its input, if a pipe, is closed first.
+    /// Waits until the command ends. Its input, if a pipe, is closed first.
     pub fn wait(mut self) -> Result<Finished, Error> {
         self.stdin = None;
         let (status, usage) = self.process.reap()?;

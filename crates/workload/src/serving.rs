@@ -49,7 +49,7 @@ pub enum ServingError {
     /// The load took too long.
     #[error("the load took more than {} and was stopped", in_seconds(*.0))]
     LoadTookTooLong(Duration),
-    /// A request to stop ended it.
+    /// A request to stop ended the wait for the server, or the load.
     #[error("interrupted")]
     Interrupted,
 }
@@ -81,7 +81,7 @@ pub struct Load {
 pub enum Cut {
     /// A request to stop.
     Interrupted,
-    /// It took longer than this.
+    /// The load took longer than this.
     TookTooLong(Duration),
 }
 
@@ -92,7 +92,7 @@ pub struct Loaded {
     pub load: Finished,
     /// Time that the server and all it started spent on CPUs meanwhile, in nanoseconds.
     pub server_cpu_ns: u64,
-    /// Why it did not end by itself, if it did not.
+    /// Why the load did not end by itself, if it did not.
     pub cut: Option<Cut>,
 }
 

@@ -10,9 +10,9 @@ use std::fs;
 pub struct TaskId {
     /// Begin in clock ticks since the machine's start. First, so that tasks are ordered as they began.
     pub(crate) began: u64,
-    /// Its number.
+    /// Number of the task.
     pub task: i32,
-    /// The number of its process.
+    /// Number of the task's process.
     pub process: i32,
 }
 

@@ -8,7 +8,8 @@ use std::fs;
 pub struct Tree {
     /// The command's own process.
     main: libc::pid_t,
-    /// Its parent, which adopts and reaps what loses its own; without one such processes are not found.
+    /// Parent of the command's process, which adopts and reaps processes that lose their own parent; without one such
+    /// processes are not found.
     keeper: Option<libc::pid_t>,
 }
 

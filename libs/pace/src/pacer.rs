@@ -11,9 +11,9 @@ const MOST: Duration = Duration::from_secs(1);
 /// A wait for events that a thread is about to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// How long it waits at most; none waits without limit.
+    /// Most time that the wait takes; none: without limit.
     pub timeout: Option<Duration>,
-    /// How many events it can return.
+    /// Most events that the wait can return.
     pub most_events: usize,
     /// Whether something of the last wait was left, as by a server that takes one connection a wait. It must not wait
     /// longer.
@@ -25,11 +25,11 @@ pub struct Wait {
 pub struct Sleeps {
     /// Waits.
     pub waits: u64,
-    /// Events that they returned.
+    /// Events that the waits returned.
     pub events: u64,
-    /// Sleeps before them.
+    /// Sleeps before the waits.
     pub sleeps: u64,
-    /// How long those took.
+    /// Time that the sleeps took.
     pub slept: Duration,
     /// Waits without a sleep since sleeps cost what they save.
     pub without_gain: u64,

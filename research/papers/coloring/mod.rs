@@ -26,7 +26,7 @@ pub const TITLE: &str = "Speeding Up Linux Process Scheduler by Reducing Cache M
 pub enum Kernel {
     /// Linux 2.4: one queue, walked; task structures at 8 KB.
     Standard,
-    /// That of Linux 2.4 in so many colors.
+    /// Linux 2.4 with task structures in so many colors.
     Colored(u32),
     /// The O(1) scheduler: a queue a CPU, not walked.
     Constant,

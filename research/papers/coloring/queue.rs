@@ -20,7 +20,7 @@ const VISIT_INSTRUCTIONS: u64 = 16;
 const SCHEDULE_INSTRUCTIONS: u64 = 400;
 /// Instructions of `try_to_wake_up()` under the lock. Assumed.
 const WAKE_INSTRUCTIONS: u64 = 100;
-/// Same-CPU bonus of `goodness()` on SMP IA-32 (2.4's `PROC_CHANGE_PENALTY`).
+/// Bonus of `goodness()` for the same CPU on SMP IA-32 (2.4's `PROC_CHANGE_PENALTY`).
 const SAME_CPU_BONUS: u64 = 15;
 /// `runqueue_head`, on a line of its own in the kernel's data.
 const HEAD_ADDRESS: u64 = 0x30_0000;

@@ -22,7 +22,7 @@ pub enum Homes {
     OneNode,
     /// Page by page on the server's nodes in turn, the kernel's too: blind.
     Blind,
-    /// As the kernel placed them.
+    /// On the nodes that the kernel chose.
     Kernel,
     /// On the node of the CPU that touched them first in the window.
     FirstTouch,

@@ -69,13 +69,13 @@ pub struct Work {
     pub private: u64,
     /// Lines that all CPUs write.
     pub shared: u64,
-    /// Lines of memory that lasts, files' among it.
+    /// Lines of memory that lasts, that of files included.
     pub lasting: u64,
     /// Lines of a page that the node's CPUs had lately.
     pub lately: u64,
     /// An object that is written.
     pub fills: Option<Class>,
-    /// Lines of these that come from a file.
+    /// Lines of the object that come from a file.
     pub copied: u64,
     /// Lines that come from a file to the process.
     pub reads: u64,
@@ -91,17 +91,17 @@ impl Work {
 /// One thing that a CPU does.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Takes a lock, or waits for it.
+    /// Takes a lock, at once or after a wait.
     Take(usize),
-    /// Lets it go.
+    /// Releases a lock.
     Release(usize),
     /// Requests an object.
     Request(Class),
-    /// Gets one, under the lock if it needs one.
+    /// Gets an object, under the lock if it needs one.
     Obtain(Class),
     /// Has no more need of its latest object of a kind.
     Give(Class),
-    /// Gives one back, under the lock if it needs one.
+    /// Gives an object back, under the lock if it needs one.
     Return(Object),
     /// Handles so many packets that came over the network.
     Interrupt(u64),

@@ -27,7 +27,7 @@ impl Scale {
 pub enum Pace {
     /// The paper's interval 0: timeout 0 and a yield (section 5.2.1).
     Busy,
-    /// A call that blocks, as people have it.
+    /// A call that blocks, as is usual.
     Blocking,
     /// Milliseconds from return to call.
     Interval(u32),
@@ -36,7 +36,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// As the accelerator's configuration has it.
+    /// Returns the pace in the syntax of the accelerator's configuration.
     pub fn setting(self) -> String {
         match self {
             Pace::Busy => "busy".to_owned(),
@@ -46,7 +46,7 @@ impl Pace {
         }
     }
 
-    /// For a table.
+    /// Returns the pace in the words of a table.
     pub fn name(self) -> String {
         match self {
             Pace::Busy => "interval 0".to_owned(),
@@ -62,7 +62,7 @@ impl Pace {
 pub struct Subject {
     /// `poll` or `epoll`.
     pub engine: &'static str,
-    /// How it waits.
+    /// How the accelerator waits.
     pub pace: Pace,
     /// Connections are kept.
     pub keep_alive: bool,
@@ -77,7 +77,7 @@ pub struct Plan {
     pub seconds: u32,
     /// Sockets that are held open where connections are kept.
     pub sockets: u32,
-    /// Working set, as the load takes it.
+    /// Working set, in the syntax of the load.
     pub working_set: &'static str,
     /// The cache's memory: three quarters of it, as in the paper.
     pub memory: &'static str,

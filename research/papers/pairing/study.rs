@@ -74,7 +74,7 @@ pub struct Extent {
 const HELD_OUT: u64 = 1_000_000;
 
 impl Extent {
-    /// A trial for tests, or all of it.
+    /// Returns the extent of a trial for tests, or of the whole study.
     pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Trial => Extent { runs: 10, placements: 2, rows: 4, mixes: 2, first_seed: 0 },
@@ -82,7 +82,7 @@ impl Extent {
         }
     }
 
-    /// As much on other seeds.
+    /// Returns the same extent on other seeds.
     pub fn held_out(self) -> Self {
         Extent { first_seed: HELD_OUT, ..self }
     }

@@ -59,7 +59,7 @@ pub fn parts(scale: Scale) -> usize {
     2 * Plan::of(scale).rounds
 }
 
-/// Measures it.
+/// Measures the pattern on this machine, plain and with the remedy.
 pub fn table(options: &PaperOptions<'_>, done: &dyn Fn()) -> Result<Table, PaperError> {
     let plan = Plan::of(options.scale);
     let (mut rows, mut notes) = (Vec::new(), Vec::new());

@@ -142,7 +142,7 @@ impl Stream {
         self.structure(place::NODES, bytes::RADIX_NODE, record / 64, KEPT / 64) + 8 + record % 64 * 4
     }
 
-    /// The bio of a page, its vector behind it.
+    /// Returns the address of a page's bio; the bio's vector lies behind.
     fn bio(&self, record: u64) -> u64 {
         self.structure(place::BIOS, bytes::BIO + bytes::BIO_VECTOR, record, IN_FLIGHT)
     }

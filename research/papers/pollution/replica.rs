@@ -24,11 +24,11 @@ const COUNTED: u64 = 1024;
 /// Which copies go around the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// None: the kernel as it was.
+    /// No copies: the kernel as it was.
     Cached,
-    /// All: the first patch.
+    /// All copies: the first patch.
     EveryBypasses,
-    /// Those into the page cache alone: the final patch.
+    /// Copies into the page cache alone: the final patch.
     ChosenBypass,
 }
 
@@ -64,9 +64,9 @@ pub struct Load {
 pub struct FunctionCounts {
     /// References that the first level did not have.
     pub references: u64,
-    /// Misses of the last level among them.
+    /// Misses of the last level among the references.
     pub misses: u64,
-    /// Cycles it waited.
+    /// Cycles that the function waited.
     pub stall_cycles: u64,
 }
 

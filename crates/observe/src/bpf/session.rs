@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 /// Scope of the counted events.
 #[derive(Clone, Debug)]
 pub enum Who {
-    /// Everyone's, but the observer's.
+    /// Events of everyone but the observer.
     All,
-    /// These processes', and those of all children they start from now on.
+    /// Events of these processes, and of all children that they start from now on.
     Tasks(Vec<i32>),
     /// The events of a cgroup (a directory of the unified hierarchy) and the ones below it.
     Cgroup(PathBuf),

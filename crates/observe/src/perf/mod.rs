@@ -35,11 +35,11 @@ pub enum PerfError {
     /// The kernel refused.
     #[error("event `{event}`: {why}")]
     Refused {
-        /// Its name.
+        /// Name of the event.
         event: String,
         /// Error of the kernel, and its meaning here.
         why: String,
-        /// Its error number.
+        /// Error number of the kernel.
         errno: i32,
     },
     /// The target went away or cannot be read.

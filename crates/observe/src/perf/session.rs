@@ -41,7 +41,7 @@ const MOST_SAMPLES: usize = 4_000_000;
 /// The place of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum StackPlace {
-    /// Its address.
+    /// Address of an instruction of the kernel.
     Kernel(u64),
     /// A file, and the offset there.
     File(Arc<Path>, u64),

@@ -37,7 +37,7 @@ struct FollowedFile {
     name: String,
     of_target: bool,
     before: Pages,
-    /// It was open before the window.
+    /// The file was open before the window.
     at_start: bool,
 }
 

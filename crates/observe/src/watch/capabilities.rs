@@ -8,11 +8,11 @@ use crate::perf::{PerfError, Rate, Role, event, has_pmu, pmu, try_open};
 pub struct Capability {
     /// Name: `clock profile (--clock)`, ….
     pub what: &'static str,
-    /// It works, as far as `why_not` does not limit it.
+    /// The instrument works, as far as `why_not` does not limit it.
     pub works: bool,
-    /// Why it does not, or does only in part; empty when it works whole.
+    /// Why the instrument does not work, or works only in part; empty when it works whole.
     pub why_not: String,
-    /// Command that gets (all of) it; empty when there is none.
+    /// Command that gets (all of) the instrument; empty when there is none.
     pub what_to_type: String,
 }
 

@@ -20,7 +20,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Returns the target as people name it.
+    /// Returns the target in the words of a report.
     pub(crate) fn describe(&self) -> String {
         match self {
             Target::Command(argv) => argv.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" "),
@@ -49,7 +49,7 @@ pub struct InstrumentSet {
 }
 
 impl InstrumentSet {
-    /// All of them.
+    /// All instruments.
     pub const ALL: InstrumentSet =
         InstrumentSet { clock: true, misses: true, locks: true, polls: true, io: true, sched: true };
 }

@@ -92,7 +92,7 @@ fn costs_when_woken(bell: &OwnedFd) -> Result<Vec<u64>> {
     }
 }
 
-/// CPU time that this thread takes for it.
+/// Returns the CPU time, in nanoseconds, that this thread takes for a wait.
 fn cost_of<T>(wait: impl FnOnce() -> Result<T>) -> Result<u64> {
     let before = cpu_ns();
     wait()?;

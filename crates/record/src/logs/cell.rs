@@ -24,7 +24,7 @@ impl Kind {
     }
 }
 
-/// A cell as its column keeps it.
+/// A cell in the form that its column stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
     /// Cell of a column of [`Kind::Number`].
@@ -51,13 +51,13 @@ impl Stored<'_> {
 
 /// A type of field that a column can keep.
 pub trait Cell: Sized {
-    /// The kind of its column.
+    /// Kind of the column.
     const KIND: Kind;
 
-    /// The field as its column keeps it.
+    /// Returns the field in the form that its column stores.
     fn store(&self) -> Stored<'_>;
 
-    /// The field, from its column's value.
+    /// Reads the field from a value of its column.
     ///
     /// Errors: in words, what is wrong with a value that the field cannot have.
     fn load(stored: Stored<'_>) -> Result<Self, String>;

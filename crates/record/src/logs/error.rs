@@ -20,7 +20,7 @@ pub enum LogError {
     Damaged {
         /// Path of the file.
         path: PathBuf,
-        /// Error in it.
+        /// Error in the file.
         why: String,
     },
     /// Another version wrote the file.
@@ -54,7 +54,7 @@ pub enum LogError {
         row: u64,
         /// Name of the column.
         column: &'static str,
-        /// Error in it.
+        /// Error in the value.
         why: String,
     },
     /// A row with fields that contradict one another.
@@ -64,7 +64,7 @@ pub enum LogError {
         path: PathBuf,
         /// Number of the row, the first being 1.
         row: u64,
-        /// Error in it.
+        /// Error in the row.
         why: &'static str,
     },
 }

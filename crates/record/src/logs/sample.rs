@@ -8,11 +8,11 @@ rows! {
     NamedSample in "samples.parquet" as "nearmiss/samples/1" {
         /// Instant of the sample.
         at_ns: u64,
-        /// The event, as `perf list` names it.
+        /// Name of the event, as in `perf list`.
         event: String,
-        /// Events it stands for (nanoseconds for clocks).
+        /// Events that the sample stands for (nanoseconds for clocks).
         weight: u64,
-        /// CPU on which it was taken.
+        /// CPU on which the sample was taken.
         cpu: u32,
         /// Process.
         process: u32,
@@ -20,13 +20,13 @@ rows! {
         thread: u32,
         /// Name of the thread.
         name: String,
-        /// Function it fell on.
+        /// Function that the sample fell on.
         function: String,
         /// Path of the function's file, or `[kernel]`.
         module: String,
         /// `file:line`, or empty.
         line: String,
-        /// It fell on kernel code.
+        /// The sample fell on kernel code.
         kernel: bool,
         /// Functions of the call stack, outermost first, joined by `;`.
         stack: String,

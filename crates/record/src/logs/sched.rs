@@ -16,7 +16,7 @@ rows! {
         what: String,
         /// Time in this state.
         ns: u64,
-        /// Times the task was in it.
+        /// Times that the task was in this state.
         times: u64,
         /// Moves of the task to another CPU: the same in each of its rows.
         migrations: u64,

@@ -25,9 +25,9 @@ pub struct MapLog {
 struct Image {
     from: u32,
     maps: Vec<(u32, Mapping)>,
-    /// A program began with it.
+    /// A program began with the image.
     executed: bool,
-    /// Its process ended.
+    /// The process of the image ended.
     ended: bool,
     /// Image forked from, and how many of its mappings are inherited.
     parent: Option<(u32, usize)>,
@@ -40,7 +40,7 @@ pub struct InsnPlace<'a> {
     pub path: &'a str,
     /// Offset in that file.
     pub file_offset: u64,
-    /// A file backs it.
+    /// A file backs the mapping.
     pub is_file: bool,
 }
 

@@ -16,23 +16,23 @@ pub enum Event {
         pid: u32,
         /// Task.
         tid: u32,
-        /// It executed a new program.
+        /// The process executed a new program.
         exec: bool,
         /// New name.
         name: String,
     },
     /// A task or, if `pid` differs from `parent`, a process was made.
     Fork {
-        /// Its process.
+        /// Process of the new task.
         pid: u32,
-        /// Process of its parent.
+        /// Process of the new task's parent.
         parent: u32,
-        /// The task.
+        /// The new task.
         tid: u32,
     },
     /// A task ended.
     Exit {
-        /// Its process.
+        /// Process of the task.
         pid: u32,
         /// The task.
         tid: u32,
@@ -41,7 +41,7 @@ pub enum Event {
     Lost(u64),
 }
 
-/// A mapping as the kernel reported it.
+/// A mapping from an event of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -57,7 +57,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Whether a file of the file system backs it.
+    /// Whether a file of the file system backs the mapping.
     pub fn is_file(&self) -> bool {
         self.path.starts_with('/')
             && !self.path.starts_with("//")
@@ -75,7 +75,7 @@ impl Mapping {
 pub struct MapsError {
     /// `PERF_RECORD_*`.
     pub kind: u32,
-    /// Its size field.
+    /// Size field of the record.
     pub size: u16,
 }
 

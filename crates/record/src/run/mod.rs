@@ -77,7 +77,7 @@ pub enum RunError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// Its process ended before the run was whole.
+    /// The run's recorder ended before the run was whole.
     #[error(
         "{path}: this run was cut off at {}: its {missing} is missing, and {left}; record it again",
         humantime::format_rfc3339_seconds(*when)
@@ -92,7 +92,7 @@ pub enum RunError {
         /// Files that can still be read.
         left: String,
     },
-    /// Its process is at it.
+    /// The run's recorder is still at work.
     #[error("{0}: this run is still being recorded; wait for its end")]
     Unfinished(PathBuf),
     /// There is no run.
@@ -367,7 +367,7 @@ pub struct Warm {
     pub time_ns: u64,
     /// Files read ahead.
     pub files: u64,
-    /// Bytes of them.
+    /// Bytes of the files read ahead.
     pub bytes: u64,
     /// The time for reading ahead was over before everything was read.
     pub cut: bool,
@@ -379,26 +379,26 @@ pub struct Warm {
 /// A run of the command ahead of the recorded one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmRun {
-    /// Its wall time, *measured*.
+    /// Wall time of the run, *measured*.
     pub time_ns: u64,
-    /// Its exit status, if it exited.
+    /// Exit status of the command, if it exited.
     pub exit_status: Option<i32>,
-    /// Signal that ended it, if one did.
+    /// Signal that ended the command, if one did.
     pub signal: Option<i32>,
-    /// It was ended because its time was over.
+    /// The run was ended because its time was over.
     pub cut: bool,
 }
 
 /// The filter a trace was made with: repeats of its lines were counted, not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
-    /// log₂ of its line size.
+    /// log₂ of the filter's line size.
     pub line_log2: u32,
-    /// Lowest address bit of its index.
+    /// Lowest address bit of the filter's index.
     pub index_low: u32,
-    /// Bits of its index; 0: it holds one line.
+    /// Bits of the filter's index; 0: the filter holds one line.
     pub index_bits: u32,
-    /// It is cleared when another vCPU runs.
+    /// The filter is cleared when another vCPU runs.
     pub clear_on_slice: bool,
     /// Instruction fetches were recorded.
     pub fetches: bool,
@@ -411,10 +411,11 @@ pub struct Filter {
     /// Every store was kept, and the next load of its line: any of them may become non-temporal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordered_stores: bool,
-    /// It forgot at each switch of tasks, and a line is shared by tasks wherever they ran: tasks may be placed anew.
+    /// The filter forgot at each switch of tasks, and a line is shared by tasks wherever they ran: tasks may be placed
+    /// anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_task: bool,
-    /// It dropped no access to data: the fields of objects may be placed anew.
+    /// The filter dropped no access to data: the fields of objects may be placed anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub every_access: bool,
     /// Calls of the command's allocator were recorded.

@@ -82,7 +82,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Byte offset of the damage.
         offset: u64,
-        /// Error in it.
+        /// Error in the trace.
         what: String,
     },
     /// A record that cannot be.
@@ -98,7 +98,7 @@ pub enum TraceError {
         block: u64,
         /// Sequence number of the chunk.
         chunk: u64,
-        /// Error in it.
+        /// Error in the record.
         what: String,
     },
 }

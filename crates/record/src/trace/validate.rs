@@ -30,7 +30,7 @@ pub struct Bad {
     pub record: u64,
     /// Sequence number of the chunk.
     pub chunk: u64,
-    /// Error in it.
+    /// Error in the record.
     pub what: String,
 }
 

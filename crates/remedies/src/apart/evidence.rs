@@ -15,7 +15,7 @@ const MOST_THREAD_ID: u32 = 1 << 22;
 /// Most tenants of the table.
 const MOST_ROWS: usize = 64;
 
-/// All of it; `most_gain` is the share of the command's cycles that wait.
+/// Returns the evidence for a subject; `most_gain` is the share of the command's cycles that wait.
 pub fn evidence(subject: &Subject, most_gain: f64) -> Evidence {
     let mut lines = Vec::new();
     let rows = subject.lines_by_place();

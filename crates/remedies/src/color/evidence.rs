@@ -11,7 +11,7 @@ use nearmiss_record::finding::{Evidence, EvidenceLine};
 use nearmiss_record::words::{bytes, counted, grouped, percent};
 use std::collections::BTreeMap;
 
-/// All of it.
+/// Evidence for a subject: objects, levels, functions and shares of the cycles.
 pub struct SubjectEvidence {
     /// Most misses first.
     pub objects: Vec<Objects>,
@@ -39,7 +39,7 @@ pub struct Level {
     pub lines_a_set: f64,
     /// Misses of the objects that would be hits if their lines were spread over all sets.
     pub crowded_misses: u64,
-    /// Their share of the level's misses.
+    /// Share of `crowded_misses` in the level's misses.
     pub miss_share: f64,
     /// Whether the remedy can help at this level, and why or why not.
     pub verdict: String,

@@ -16,7 +16,7 @@ pub struct Objects {
     pub count: u64,
     /// Bytes of one, where they are alike.
     pub size_bytes: Option<u64>,
-    /// Their share of the misses of the heaviest level, or of the loads that wait.
+    /// Share of the misses of the heaviest level, or of the loads that wait, that the objects have.
     pub miss_share: f64,
 }
 

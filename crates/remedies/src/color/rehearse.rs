@@ -172,7 +172,7 @@ impl Colorings {
         Ok((1.0 - cycles / self.cycles(0, 0).max(1.0)) / best.max(f64::MIN_POSITIVE))
     }
 
-    /// These numbers of colors, and 1, on a part of the trace or on all of it.
+    /// Replays these numbers of colors, and 1, on a part of the trace or on all of it.
     fn tried(case: &Traced, subject: &Subject, colors: &[u64], line_bytes: u64, on: On<'_>) -> Result<Self, CaseError> {
         let (part, seed) = match on {
             On::Whole(placements) => {

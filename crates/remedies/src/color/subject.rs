@@ -21,7 +21,7 @@ pub enum Class {
     Stacks,
     /// `malloc` blocks that coloring reaches.
     Blocks,
-    /// `malloc` blocks that are too small for it.
+    /// `malloc` blocks that are too small for coloring.
     SmallBlocks,
     /// Blocks requested with an alignment, which is a promise.
     AlignedBlocks,
@@ -130,7 +130,7 @@ impl Subject {
         self.heaviest().map_or_else(|| self.count(), |crowd| pressing(crowd) as u64)
     }
 
-    /// The policy that colors them.
+    /// Returns the policy that colors the subject's objects; the recorded addresses where `colors` is 1 or less.
     pub fn policy(&self, colors: u64, line_bytes: u64) -> AddressPolicy {
         if colors <= 1 {
             return AddressPolicy::Recorded;

@@ -11,7 +11,7 @@ const MOST_NAMED: usize = 3;
 /// Most rows of a table.
 const MOST_ROWS: usize = 64;
 
-/// All of it. `reach`: the memory that the remedy would put into large pages.
+/// Returns the evidence of walks and first touches. `reach`: the memory that the remedy would put into large pages.
 pub fn evidence(seen: &Seen, reach: &Reach) -> Evidence {
     let objects = seen.objects().iter().take(MOST_NAMED).filter(|object| object.walks > 0);
     let named = objects

@@ -10,9 +10,9 @@ pub struct Price {
     pub cycles: f64,
     /// Cycles of a page: fault, clearing, and giving it back.
     pub page: f64,
-    /// Cycles of these that clear it.
+    /// Cycles that clear a page: a part of `page`.
     pub clearing: f64,
-    /// Whether part of that was measured on a machine.
+    /// Whether part of the price was measured on a machine.
     pub is_measured: bool,
 }
 

@@ -11,7 +11,7 @@ const MOST_NAMED: usize = 3;
 /// Rows of a table, at most.
 const MOST_ROWS: usize = 128;
 
-/// All of it; `most_gain` is the share of the command's cycles that wait.
+/// Returns the evidence of the uses of an element's fields; `most_gain` is the share of the command's cycles that wait.
 pub fn evidence(
     used: &UsedElements,
     element: &Element,

@@ -12,11 +12,11 @@ const MOST_ALIGNED: u64 = 8;
 pub struct Piece {
     /// First byte.
     pub from: u64,
-    /// The byte behind its last one.
+    /// Byte behind the last one.
     pub to: u64,
     /// Declared member, where that is known.
     pub member: Option<Member>,
-    /// References to it.
+    /// References to the piece.
     pub references: u64,
 }
 
@@ -26,7 +26,8 @@ impl Piece {
         self.to - self.from
     }
 
-    /// Bytes that its start is a multiple of: no more than where it lies, and than its size has.
+    /// Returns the alignment of the piece in bytes: the largest power of two, at most 8, that divides the start and the
+    /// size.
     pub fn alignment(&self) -> u64 {
         let lowest = |value: u64| if value == 0 { MOST_ALIGNED } else { 1 << value.trailing_zeros().min(3) };
         lowest(self.from).min(lowest(self.bytes()))

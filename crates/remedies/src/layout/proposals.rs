@@ -28,7 +28,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// All of them.
+    /// All kinds of change.
     pub const ALL: [Change; 4] = [Change::Order, Change::Align, Change::Split, Change::Columns];
 
     /// Name, as typed.
@@ -45,7 +45,7 @@ impl Change {
 /// A change, with the places of all pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Its kind.
+    /// Kind of the change.
     pub change: Change,
     /// New arrays; the first has what is used most.
     pub parts: Vec<Order>,

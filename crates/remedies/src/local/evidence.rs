@@ -13,7 +13,8 @@ const MOST_ROWS: usize = 64;
 /// Threads with fewer bus reads are no evidence.
 const FEW_READS: u64 = 256;
 
-/// All of it; `most_gain` is the share of the command's cycles that wait for what the finding is about.
+/// Returns the evidence of remote reads; `most_gain` is the share of the command's cycles that wait for what the
+/// finding is about.
 pub fn evidence(seen: &RemoteAccesses, about: Cause, most_gain: f64) -> Evidence {
     let mut lines = vec![EvidenceLine::new("Reads", threads_text(seen))];
     let objects: Vec<&RemoteObject> = seen.objects.iter().filter(|object| object.cause == about).collect();

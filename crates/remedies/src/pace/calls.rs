@@ -23,9 +23,9 @@ pub struct Calls {
     pub calls: u64,
     /// Calls with timeout 0, which do not wait.
     pub at_once: u64,
-    /// Events that they returned.
+    /// Events that the calls returned.
     pub events: u64,
-    /// CPU time in them.
+    /// CPU time in the calls.
     pub on_cpu_ns: u64,
     /// Descriptors given; 0 for epoll.
     pub descriptors: u64,

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// A thread that waits often for few events.
 pub struct Poller {
-    /// Its calls.
+    /// Calls of the thread.
     pub calls: Calls,
-    /// Their share of the command's CPU time.
+    /// Share of the command's CPU time that the calls take.
     pub share: f64,
-    /// The log, in which it is one of several threads.
+    /// The logs, in which the thread is one of several.
     pub logs: Arc<Logs>,
 }
 

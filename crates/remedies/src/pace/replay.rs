@@ -16,9 +16,10 @@ struct Event {
     came_ns: u64,
     done_ns: u64,
     busy_ns: u64,
-    /// The thread had left it over: it was readable when the call was made, and one of the same descriptor before it.
+    /// The thread had left the event over: it was readable when the call was made, and one of the same descriptor
+    /// before it.
     left_over: bool,
-    /// Timeout of the call that returned it.
+    /// Timeout of the call that returned the event.
     timeout_ns: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ pub struct Replayed {
     pub calls: u64,
     /// Calls that had to wait.
     pub waits: u64,
-    /// Sleeps before them.
+    /// Sleeps before the calls.
     pub sleeps: u64,
     /// Mean time that the interval adds until the program is done with an event.
     pub added_mean_ns: u64,

@@ -8,7 +8,8 @@ use nearmiss_record::words::{counted, fixed_percent, listed, percent};
 /// Tasks for whom best and worst neighbours are named.
 const MOST_NAMED: usize = 4;
 
-/// All of it; `most_gain` is the share of the command's cycles in which the tasks wait.
+/// Returns the evidence of the tasks' effect on each other; `most_gain` is the share of the command's cycles in which
+/// the tasks wait.
 pub fn evidence(judged: &Judged, most_gain: f64) -> Evidence {
     let mut lines: Vec<EvidenceLine> = Vec::new();
     for task in 0..judged.tasks.len().min(MOST_NAMED) {

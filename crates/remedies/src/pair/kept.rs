@@ -9,7 +9,7 @@ use nearmiss_record::run::RunDir;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Its file in a run's directory.
+/// File of the table in a run's directory.
 pub const FILE: &str = "pairs.json";
 /// `nearmiss/pairs/1`.
 pub const SCHEMA: &str = "nearmiss/pairs/1";
@@ -58,11 +58,12 @@ impl KeptShared {
 /// A task of the table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptTask {
-    /// How many tasks of the command began before it: 0 is the command's first process. So it is known in a later run.
+    /// How many tasks of the command began before this one: 0 is the command's first process. So it is known in a later
+    /// run.
     pub order: usize,
-    /// Its name, for people.
+    /// Name of the task, for people.
     pub name: String,
-    /// How much it matters, such as its cycles alone.
+    /// How much the task matters, such as its cycles alone.
     pub weight: f64,
 }
 

@@ -25,13 +25,13 @@ use std::path::Path;
 /// A preloaded library of a remedy.
 #[derive(Debug)]
 pub struct Library {
-    /// Its name in the parameters and in messages, a word.
+    /// Name of the library in the parameters and in messages, a word.
     pub name: &'static str,
-    /// Its file's name.
+    /// Name of the library's file.
     pub file: &'static str,
-    /// The file.
+    /// Content of the file.
     pub bytes: &'static [u8],
-    /// Names of its counters, by their number.
+    /// Names of the library's counters, by their number.
     pub counters: &'static [&'static str],
 }
 

@@ -107,7 +107,7 @@ impl LibraryCounts {
 }
 
 impl RawNote {
-    /// Takes it; none: there is no note, or not all of it yet.
+    /// Takes the note; none: there is no note, or not all of it yet.
     fn take(&self) -> Option<(u64, String)> {
         let about = self.about.swap(0, Ordering::SeqCst).checked_sub(1)?;
         let bytes = text(&self.text);
@@ -130,7 +130,7 @@ pub struct Rest {
     pub device: u64,
     /// The file's inode.
     pub inode: u64,
-    /// Its name.
+    /// Name of the file.
     pub name: PathBuf,
     /// The pages.
     pub pages: Range<u64>,
@@ -139,7 +139,7 @@ pub struct Rest {
 }
 
 impl RawRest {
-    /// Takes it; none: nothing is written there, or its process is there still.
+    /// Takes the pages; none: nothing is written there, or the process is there still.
     fn take(&self) -> Option<Rest> {
         let number = |of: &AtomicU64| of.load(Ordering::SeqCst);
         let runs = Path::new("/proc").join(self.pid.load(Ordering::SeqCst).to_string()).join("exe").exists();
@@ -185,7 +185,7 @@ impl Page {
         self.descriptor.clone()
     }
 
-    /// How the libraries find it.
+    /// Returns the parameters by which the libraries find the page.
     pub(super) fn parameters(&self) -> String {
         format!("fd={},pid={},token={:x}", self.descriptor.as_raw_fd(), std::process::id(), self.token)
     }

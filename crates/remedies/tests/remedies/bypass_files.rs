@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 
-/// A directory of one test, removed with it.
+/// Makes a directory for one test, which a drop removes.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -245,7 +245,7 @@ fn a_source_that_is_not_written_yet_is_kept_and_counted() {
     assert_eq!(cached(&file, 0, 0).map(|(pages, _)| pages), Some((6 * MIB / PAGE) as u64), "{report}");
 }
 
-/// Its library had no time to give anything back: nearmiss does, if the earlier pages are known.
+/// The library of a killed program has no time to give anything back: nearmiss does, if the earlier pages are known.
 #[test]
 fn pages_of_a_killed_program_are_given_back_or_counted() {
     let place = directory();

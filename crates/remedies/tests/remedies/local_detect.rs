@@ -39,7 +39,7 @@ impl Script {
         script
     }
 
-    /// This CPU runs this thread of the process from here on.
+    /// Lets this CPU run this thread of the process from here on.
     fn runs(&mut self, cpu: u32, thread: u64) -> &mut Self {
         let mut records = vec![Record::control(ControlKind::Switch, 0x1000 + thread, 0, thread | PROCESS << 32)];
         records.resize(6, Record::default());
@@ -47,7 +47,7 @@ impl Script {
         self
     }
 
-    /// Each line of the pages once.
+    /// References each line of the pages once.
     fn each(&mut self, cpu: u32, kind: Kind, pages: std::ops::Range<u64>) -> &mut Self {
         let lines = pages.start * LINES_A_PAGE..pages.end * LINES_A_PAGE;
         let record = |line: u64| Record::reference(kind, BASE + line * 32, 8, 0, InsnId(1), (line * 32) >> 12, 4);

@@ -25,7 +25,7 @@ pub enum CompareError {
     /// A traced run has no sound model.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Their figures are not of the same things.
+    /// The figures of the two runs are not of the same things.
     #[error("{before} is {before_kind}, {after} is {after_kind}: compare two runs of the same kind")]
     Kinds {
         /// The first run.

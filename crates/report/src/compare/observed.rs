@@ -71,7 +71,7 @@ fn locks(title: (&str, &str), contended: bool, before: &Observed, after: &Observ
     table(title, columns, By::NameAndDetail, rows(before), rows(after))
 }
 
-/// Its symbol or variable, and who waits: an address is another in each run.
+/// Returns the symbol or variable of a lock, and who waits: an address is another in each run.
 fn lock_name(lock: &Lock) -> String {
     let caller = lock.call_sites.first().map(|(frame, _)| frame).or_else(|| lock.stack.first());
     let caller = caller.map(|frame| format!("in {}", frame.function));

@@ -50,7 +50,7 @@ fn location(cause: &Cause, root: &str) -> Option<Value> {
     }))
 }
 
-/// A path as a URI has it.
+/// Returns a path in the syntax of a URI.
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

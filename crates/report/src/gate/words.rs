@@ -27,7 +27,7 @@ pub fn section(figure: &Judged) -> &'static str {
     }
 }
 
-/// A figure as a line of a table names it.
+/// Returns a figure's name for a line of a table.
 pub fn title(name: &str) -> String {
     let what = name.strip_prefix("user.").or_else(|| name.strip_prefix("kernel.")).unwrap_or(name);
     if let Some(level) = what.strip_prefix('l').filter(|level| level.parse::<u8>().is_ok()) {
@@ -43,7 +43,7 @@ pub fn title(name: &str) -> String {
     }
 }
 
-/// A figure as a sentence names it.
+/// Returns a figure's name for a sentence.
 pub fn whole_title(name: &str) -> String {
     match name.split('.').next() {
         Some("user") => format!("{} of user mode", title(name)),

@@ -8,15 +8,15 @@ use std::collections::HashMap;
 pub struct Hot {
     /// Function, `file:line` or address.
     pub name: String,
-    /// Its module.
+    /// Module of the code.
     pub module: String,
     /// Kernel code.
     pub kernel: bool,
-    /// Samples that fell on it.
+    /// Samples that fell on the code.
     pub samples: u64,
     /// Events those samples stand for.
     pub weight: u64,
-    /// Samples with it anywhere on the stack.
+    /// Samples with the code anywhere on the stack.
     pub inclusive: u64,
 }
 

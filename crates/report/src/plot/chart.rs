@@ -59,7 +59,7 @@ impl Plot<'_> {
     }
 }
 
-/// A percentage as CSS and SVG write it.
+/// Returns a percentage in the syntax of CSS and SVG.
 pub(crate) fn pct(value: f64) -> String {
     format!("{value:.3}%")
 }

@@ -140,7 +140,7 @@ pub(crate) fn policy(policy: &Policy) -> String {
     text
 }
 
-/// The guest's clock, and why a run has it.
+/// Describes the guest's clock and its effect on timers.
 fn clock(name: &str) -> String {
     match name {
         "instructions" => "time by instructions: timers leave programs their time".into(),

@@ -91,7 +91,7 @@ pub enum WarmUp {
     /// Files that the command will surely read are read ahead, for a tenth of the boot's time at most. A small program
     /// is started too, so that the emulator has translated what every start runs.
     Files,
-    /// That, and a whole run of the command, for this time at most.
+    /// Files are read ahead as by [`WarmUp::Files`], and the command runs once as a whole, for this time at most.
     Run(Duration),
 }
 
@@ -104,7 +104,7 @@ pub struct GuestConfig {
     pub memory: Vec<u64>,
     /// The kernel to boot.
     pub kernel: KernelImage,
-    /// Command to run in it.
+    /// Command to run in the guest.
     pub command: GuestCommand,
     /// The plugin that watches.
     pub plugin: Option<PluginConfig>,

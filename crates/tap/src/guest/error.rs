@@ -22,7 +22,7 @@ pub enum GuestError {
     NoProgram {
         /// The program.
         program: String,
-        /// Debian's package of it.
+        /// Debian's package of the program.
         package: &'static str,
     },
     /// QEMU runs, but not one that is known to work.

@@ -23,7 +23,7 @@ pub struct PerfRing {
     pub cpu: u32,
     /// Virtual address of the `perf_event_mmap_page`; the data pages follow.
     pub at: u64,
-    /// How many pages that is in all.
+    /// Number of the ring's pages in all.
     pub pages: u64,
 }
 
@@ -35,9 +35,9 @@ const MOST_RING_PAGES: u64 = 1 << 12;
 pub struct WarmFiles {
     /// Files.
     pub files: u64,
-    /// Bytes of them.
+    /// Bytes of the files.
     pub bytes: u64,
-    /// Whether that was all there was to read; if not, its time was over.
+    /// Whether all files were read; if not, the time for reading was over.
     pub whole: bool,
 }
 

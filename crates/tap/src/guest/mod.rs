@@ -109,7 +109,7 @@ impl NodeMemory {
         self.bytes
     }
 
-    /// The shared file that holds it.
+    /// Returns the shared file that holds the memory.
     pub fn file(&self) -> BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.file)
     }
@@ -124,7 +124,7 @@ pub struct BootFacts {
     pub perf_rings: Vec<PerfRing>,
     /// How long the guest took to become quiet after its boot, in ms.
     pub quiet_ms: u64,
-    /// Whether it did; if not, its own work is in what is recorded.
+    /// Whether the guest became quiet; if not, its own work is in what is recorded.
     pub settled: bool,
 }
 
@@ -137,7 +137,7 @@ pub struct GuestStart {
     pub note: Option<String>,
 }
 
-/// A running guest. Dropping it ends it.
+/// A running guest, which a drop ends.
 pub struct Guest {
     start: GuestStart,
     memory: Vec<NodeMemory>,

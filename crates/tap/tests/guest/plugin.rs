@@ -356,7 +356,7 @@ fn a_function_that_calls_itself_has_contexts_by_its_call_sites_not_by_its_depth(
     assert_eq!(deeper, 4, "first half, second, first of second, second of first");
 }
 
-/// A function's bytes as its file has them.
+/// Returns a function's bytes from its file.
 fn bytes_of(program: &[u8], function: &str) -> Vec<u8> {
     let file = object::File::parse(program).unwrap();
     let symbol = file.symbol_by_name(function).unwrap();

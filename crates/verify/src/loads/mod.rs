@@ -143,7 +143,7 @@ pub(crate) const CONDITIONS: [&str; 5] = [WORK, OFFERED, ACHIEVED, ERRORS, BEHIN
 /// A rate that a load offers.
 #[derive(Clone, Debug)]
 pub enum Offered {
-    /// It prints the rate.
+    /// The load prints the rate.
     Printed(Printed),
     /// The user gives the rate.
     Given(f64),

@@ -15,15 +15,15 @@ pub(super) const LEAST_COPY_BYTES: u64 = 512;
 /// A reason to leave a copy as it is, or what limits its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Against {
-    /// Its written lines are read while a cache has them: this share of them.
+    /// Written lines are read while a cache has them: this share of the lines.
     ReadSoon(f64),
-    /// Its lines are still there when it writes them again: this share of them, so they push out nobody.
+    /// Lines are still there when the copy writes them again: this share of the lines, so they push out nobody.
     Fits(f64),
-    /// It reads as many lines as it writes, and these still come through the caches: bytes of both.
+    /// The copy reads as many lines as it writes, and these still come through the caches: bytes of both.
     LargeSource {
-        /// Bytes of different lines that it reads.
+        /// Bytes of different lines that the copy reads.
         source: u64,
-        /// Bytes of different lines that it writes.
+        /// Bytes of different lines that the copy writes.
         target: u64,
     },
     /// Copies of so few bytes.
@@ -31,12 +31,12 @@ pub(super) enum Against {
 }
 
 impl Against {
-    /// Whether it forbids the copy, regardless of a rehearsal; the others limit what it gains.
+    /// Whether the reason forbids the copy, regardless of a rehearsal; the others limit the copy's gain.
     pub fn forbids(&self) -> bool {
         !matches!(self, Against::LargeSource { .. })
     }
 
-    /// Names it in two words, as a column has it.
+    /// Names the reason in two words, for a column.
     pub fn word(&self) -> &'static str {
         match self {
             Against::ReadSoon(_) => "read soon",
@@ -46,7 +46,7 @@ impl Against {
         }
     }
 
-    /// Describes it as a sentence without its end.
+    /// Describes the reason as a sentence without its end.
     pub fn sentence(&self) -> String {
         match self {
             Against::ReadSoon(share) => {

@@ -49,7 +49,7 @@ impl Copying {
         Copying { groups, rest, most_gain: share(most).min(1.0) }
     }
 
-    /// That the C library's own threshold would do, where it would.
+    /// Returns the evidence that the C library's own threshold would do, where it would.
     fn by_size(&self, judged: &Judged<'_>) -> Option<EvidenceLine> {
         let chosen: Vec<&Group> = judged.chosen().filter(|one| one.is_worth_it()).map(|one| one.group).collect();
         let least = every::threshold(&chosen, self.groups.iter().chain(&self.rest))?;

@@ -12,24 +12,25 @@ use std::collections::BTreeMap;
 /// A group of copies: see the module's text.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// Its name.
+    /// Name of the group.
     pub site: Site,
     /// Function of the call, or of the copying instruction, for people.
     pub function: String,
-    /// A preloaded library can take its place.
+    /// A preloaded library can take the place of the called function.
     pub is_reachable: bool,
     /// The kernel copies.
     pub is_kernels: bool,
-    /// Counts of its copies.
+    /// Counts of the group's copies.
     pub seen: CopyCounts,
-    /// Misses that it is blamed for.
+    /// Misses that the group is blamed for.
     pub blame: Blame,
-    /// Most cycles that these cost the command.
+    /// Most cycles that the blamed misses cost the command.
     pub blamed_cycles: u64,
 }
 
 impl Group {
-    /// Misses it is blamed for, but those of first levels: these hold too little for a table and a copy.
+    /// Returns the misses that the group is blamed for, but those of first levels: these hold too little for a table
+    /// and a copy.
     pub fn blamed_beyond_first(&self) -> u64 {
         self.blame.by_cache().filter(|(cache, _)| !cache.starts_with("L1")).map(|(_, misses)| misses).sum()
     }

@@ -11,15 +11,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Counts of the copies of one way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CopyCounts {
-    /// Its call sites that store.
+    /// Call sites of the way that store.
     pub sites: Vec<CallSite>,
     /// Calls.
     pub copies: u64,
     /// Bytes stored.
     pub bytes: u64,
-    /// Different lines that it wrote.
+    /// Different lines that the copies wrote.
     pub target_lines: u64,
-    /// Different lines that it read.
+    /// Different lines that the copies read.
     pub source_lines: u64,
     /// Written lines that their next reader found in a cache.
     pub read_soon: u64,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct Site {
     /// The call.
     pub place: CodeLocation,
-    /// Its function's caller; none: any caller.
+    /// Caller of the function that the call is in; none: any caller.
     pub caller: Option<CodeLocation>,
 }
 

@@ -61,9 +61,9 @@ impl Named {
 /// Node to place memory on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// This one while it has room.
+    /// The node of this number, while it has room.
     Node(u32),
-    /// Page by page over all of them.
+    /// Page by page over all nodes.
     Interleave,
 }
 

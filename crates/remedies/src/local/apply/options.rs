@@ -128,7 +128,7 @@ impl Bind {
 }
 
 impl fmt::Display for Bind {
-    /// Writes it as `--bind` reads it.
+    /// Writes the binding in the syntax of `--bind`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bind::RoundRobin => out.write_str("round-robin"),

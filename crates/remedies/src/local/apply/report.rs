@@ -18,7 +18,7 @@ pub struct Report {
     pub home_of_all: Option<String>,
     /// Homes that single calls' memory got.
     pub homed: u64,
-    /// Their bytes.
+    /// Bytes of the single calls' memory that got homes.
     pub homed_bytes: u64,
     /// Pages that are where they were to be moved from outside.
     pub moved: u64,

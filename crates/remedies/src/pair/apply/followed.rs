@@ -7,22 +7,22 @@ use std::fs;
 #[derive(Debug)]
 pub struct Task {
     pub id: TaskId,
-    /// Its number in the table.
+    /// Number of the task in the table.
     pub slot: Option<usize>,
-    /// Mask that it gets back when all is over.
+    /// Mask that the task gets back when all is over.
     pub original: CpuSet,
-    /// The place it was put on.
+    /// Place that the task was put on.
     pub place: Option<usize>,
-    /// Why it is left alone, if it is.
+    /// Why the task is left alone, if it is.
     pub left: Option<Left>,
 }
 
 /// Why a task is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Its program has set its mask.
+    /// The program has set the task's mask.
     OwnMask,
-    /// It is a real-time task.
+    /// The task is a real-time task.
     RealTime,
 }
 

@@ -58,7 +58,7 @@ pub struct Scheduler {
     pub together: Vec<Together>,
     /// Time from opening the object to the attached scheduler, in ns.
     pub load_ns: u64,
-    /// Time from the order to go to the kernel's word that it is gone, in ns.
+    /// Time from the order to go to the kernel's word that the scheduler is gone, in ns.
     pub detach_ns: u64,
     /// Programs: each with the instructions that the verifier went through, and those that the kernel runs.
     pub programs: Vec<Verified>,
@@ -67,20 +67,20 @@ pub struct Scheduler {
 /// Two tasks of the table that ran beside each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Together {
-    /// Their numbers in the table.
+    /// Numbers of the tasks in the table.
     pub tasks: [usize; 2],
     /// Time beside each other.
     pub ns: u64,
 }
 
-/// A program as the verifier saw it.
+/// A program and the verifier's counts of its instructions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verified {
-    /// Its name, which is that of the member of `sched_ext_ops`.
+    /// Name of the program, and of the member of `sched_ext_ops` that it fills.
     pub name: String,
     /// Instructions that the verifier went through.
     pub verified: u32,
-    /// Instructions after it had rewritten them.
+    /// Instructions after the verifier had rewritten the program.
     pub instructions: u32,
 }
 

@@ -10,7 +10,7 @@ use super::super::kernel::KernelImage;
 /// Changes with the meaning of anything in a saved guest.
 const FORMAT: &str = "saved guest 1";
 
-/// All of it as text, a line each.
+/// Returns all dependencies of a saved guest as text, a line each.
 pub(super) fn key(hardware: &Hardware<'_>, kernel: &KernelImage, inside: &[u8]) -> String {
     let machine = hardware.machine_arguments().join(" ");
     let lines = [

@@ -24,20 +24,20 @@ pub struct Report {
     pub overlapping: u64,
     /// Copies of the least size and more that are no site's.
     pub left: u64,
-    /// Their bytes.
+    /// Bytes of the copies that are no site's.
     pub left_bytes: u64,
 }
 
 /// Acts of one site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteReport {
-    /// Its name.
+    /// Name of the site.
     pub site: String,
-    /// Places of its call that were found in the programs when they started; later ones are not counted.
+    /// Places of the site's call that were found in the programs when they started; later ones are not counted.
     pub places: u64,
     /// Copies of the least size and more.
     pub calls: u64,
-    /// Their bytes.
+    /// Bytes of the copies.
     pub bytes: u64,
     /// Some who called the site's function and are not the caller that the site names.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -8,11 +8,11 @@ pub const INSTRUCTION: usize = 8;
 /// A program of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its name, which is that of the member of `sched_ext_ops` that it fills.
+    /// Name of the program, and of the member of `sched_ext_ops` that it fills.
     pub name: String,
-    /// It may sleep.
+    /// The program may sleep.
     pub sleeps: bool,
-    /// Its instructions.
+    /// Instructions of the program.
     pub text: Vec<u8>,
     /// Offsets of instructions that need what a name stands for.
     pub names: Vec<(usize, String)>,

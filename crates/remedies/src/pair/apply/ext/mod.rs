@@ -31,7 +31,7 @@ use types::{FUNC, Structure, Types};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pair.bpf.o"));
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const STATE: &str = "/sys/kernel/sched_ext/state";
-/// Name, as `scxtop` and others show it.
+/// Name of the scheduler, in `scxtop` and elsewhere.
 const NAME: &[u8] = b"nearmiss_pair";
 /// `SCX_OPS_SWITCH_PARTIAL`: only tasks that request it are ours.
 const PARTIAL: u64 = 1 << 3;
