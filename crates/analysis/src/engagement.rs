@@ -97,7 +97,7 @@ pub enum Acts {
 pub struct Engaged {
     /// One or a few lines for people.
     pub text: String,
-    /// How often it acted; `verify` stops at once where there was nothing to act on.
+    /// Number of acts of the remedy; `verify` stops at once where there was nothing to act on.
     pub acts: Acts,
     /// Record for machines: an object with a schema.
     pub record: serde_json::Value,

@@ -34,7 +34,7 @@ const LONG_PAUSES: Duration = Duration::from_secs(1);
 /// may die with a CRIU that is killed in the middle. Then takes away what CRIU leaves on the host: what it learned of
 /// the kernel, unless that was there before, its unfinished file, which serves no other CRIU, and the processes of its
 /// own on which it tried the kernel when it was killed.
-/// It does both, no matter what else is killed.
+/// Both happen no matter what else is killed.
 const GUARDED: &str = "echo -1000 2>/dev/null >/proc/self/oom_score_adj
 left=/run/criu.kdat.tmp
 [ -e /run/criu.kdat ] || left=\"$left /run/criu.kdat\"

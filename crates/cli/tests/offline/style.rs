@@ -22,6 +22,9 @@ const TALK: [(&str, &[&str]); 6] = [
 /// Words of [`TALK`] in a thousand lines: kept names of fields, flags and foreign calls. The bound may only fall.
 const MOST_TALK: f64 = 0.3;
 
+/// Words that stand for a thing named elsewhere.
+const PRONOUNS: [&str; 8] = ["It", "Its", "They", "Their", "Them", "These", "Those", "That"];
+
 struct Source {
     path: String,
     text: String,
@@ -125,6 +128,23 @@ fn breaches_would_be_seen() {
     assert_eq!(left_open(&source(concat!("// TO", "DO: later\nlet todos = 1;"))).len(), 1);
     assert_eq!(unexplained(&source(concat!("let x = unsafe", " { y() };"))).len(), 1);
     assert!(unexplained(&source(concat!("// SAFETY: y is pure\nlet x = unsafe", " { y() };"))).is_empty());
+}
+
+/// Doc comments that stand for their subject by a pronoun: each is read alone, in an editor's hint or on its page.
+fn without_subject(source: &Source) -> Vec<String> {
+    let lines: Vec<&str> = source.text.lines().map(str::trim_start).collect();
+    let begins = |at: usize| lines[at].strip_prefix("/// ").filter(|_| at == 0 || !lines[at - 1].starts_with("///"));
+    let first = |at: usize| begins(at).and_then(|text| text.split_whitespace().next());
+    let lacks = |at: &usize| first(*at).is_some_and(|word| PRONOUNS.contains(&word));
+    (0..lines.len()).filter(lacks).map(|at| format!("{}:{}: {}", source.path, at + 1, lines[at])).collect()
+}
+
+#[test]
+fn a_doc_comment_reads_alone() {
+    assert_eq!(sources().iter().flat_map(without_subject).collect::<Vec<_>>(), Vec::<String>::new());
+    let found = |text: &str| without_subject(&Source { path: "a.rs".into(), text: text.into() }).len();
+    assert_eq!(found("/// Its name.\nname: u8,\n\n    /// They end here.\n"), 2);
+    assert_eq!(found("/// Name of the program.\n/// It may be empty.\n// Its end.\n"), 0);
 }
 
 /// Returns whether a remedy may be named here: its own folder, the registry, what is preloaded for it, the paper behind

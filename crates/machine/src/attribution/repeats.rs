@@ -89,7 +89,7 @@ impl Repeats {
         Some((due, Count { times: 1, stall_cycles }))
     }
 
-    /// All that are not in the tables yet.
+    /// Returns the misses that are not in the tables yet, and empties the list.
     pub fn drain(&mut self) -> Vec<(Miss, Count)> {
         let kinds = self.kinds.iter_mut().filter_map(Option::take);
         kinds.filter(|kind| kind.more.times > 0).map(|kind| (kind.miss, kind.more)).collect()
