@@ -61,7 +61,7 @@ RESULTS = {
         ("foundation/bench.txt", "cargo bench -p nearmiss-cli --bench foundation", [r"^geometric mean", r"^cold:"]),
         ("engines/speed.txt", "experiments/engines/speed.py", [r"^(true|sort) "]),
         ("road/answers.txt", "experiments/road/answers.py OLD NEW 3", [r"ratio", r"^#"]),
-        ("road/build.txt", "experiments/road/build.sh 13431cac d18f2cac", [r"CPU time", r"^#"]),
+        ("road/build.txt", "experiments/road/build.sh 050197ef 7d9a37a2", [r"CPU time", r"^#"]),
         ("live/phases.txt", "experiments/live/phases.py", [r"after its end", r"^faults found"]),
         ("boot/speed.txt", "experiments/boot/speed.py", [r"^(booted|restored) +median", r"^restored takes"]),
         ("carry/carry.txt", "experiments/carry/run.py", [r"--carry"]),
