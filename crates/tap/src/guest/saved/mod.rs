@@ -18,7 +18,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -72,7 +72,7 @@ pub(super) fn obtain(cache: &Path, hardware: &Hardware<'_>, common: &Common<'_>)
     };
     // A cache that cannot be written costs the time of a boot, no more.
     let Ok(file) = image::nameless(cache) else { return Saved::None(None) };
-    let Ok(_one_at_a_time) = lock(cache) else { return Saved::None(None) };
+    let Some(_one_at_a_time) = Lock::await_for(cache, common.interrupted) else { return Saved::None(None) };
     if let Kept::Image(image) = image::open(&path, &key) {
         return Saved::Image(image); // saved by another run meanwhile
     }
@@ -97,11 +97,29 @@ pub(super) fn obtain(cache: &Path, hardware: &Hardware<'_>, common: &Common<'_>)
     }
 }
 
-/// A lock on the directory, which ends with this process. Errors: another process saves a guest.
-fn lock(cache: &Path) -> rustix::io::Result<File> {
-    let directory = File::open(cache).map_err(|_| rustix::io::Errno::NOENT)?;
-    flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(directory)
+/// A lock on the cache: one process at a time saves a guest.
+struct Lock(File);
+
+impl Lock {
+    /// Waits for the lock, for no longer than a boot takes on a busy machine. None: the wait was in vain.
+    fn await_for(cache: &Path, interrupted: &AtomicBool) -> Option<Self> {
+        const LOOK: Duration = Duration::from_millis(50);
+        let (directory, begun) = (File::open(cache).ok()?, Instant::now());
+        while flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if interrupted.load(Ordering::Acquire) || begun.elapsed() > LONGEST_WAIT {
+                return None;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Some(Lock(directory))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child that was forked meanwhile has the directory open, too: closing it here would unlock nothing.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// Makes a guest's memory all zero again.
@@ -126,5 +144,25 @@ fn last_words(reports: Reports, why: String) -> String {
 
 /// Machines with much else to do get more than the second that it takes.
 const LONGEST_RESTORE: Duration = Duration::from_secs(60);
+/// Another process may save a guest before this one, and its boot takes as long as one without the cache.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// Limit of a boot, which takes two seconds.
 const LONGEST_BOOT: Duration = Duration::from_secs(180);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_saver_though_a_child_has_the_directory_open() {
+        let cache = tempfile::tempdir().unwrap();
+        let interrupted = AtomicBool::new(true);
+        let wait = || Lock::await_for(cache.path(), &interrupted);
+        let lock = wait().unwrap();
+        let _of_a_child = lock.0.try_clone().unwrap();
+        assert!(wait().is_none());
+        drop(lock);
+        assert!(wait().is_some());
+    }
+}
