@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Whether two builds of nearmiss compute the same: ten recorded runs, in both orders, modelled, diagnosed and rehearsed by each.
 
-Run from the repository's root after `make subjects`: experiments/same/run.py OLD NEW
-OLD and NEW are two binaries. OLD records; both read. Records are compared field by field; what only one build has is a
+Run from the repository's root after `make subjects`: experiments/same/run.py OLD NEW [NAME ...]
+OLD and NEW are two binaries, NAME one of the runs; without names all ten are compared. OLD records; both read. Records are compared field by field; what only one build has is a
 difference too, except the wake part of a policy, which no record sets. Ends with status 1 at any difference.
 """
 
 import json, os, subprocess, sys, tempfile
 
 OLD, NEW = (os.path.realpath(path) for path in sys.argv[1:3])
+NAMES = sys.argv[3:]
 SUBJECTS = os.path.realpath("target/subjects")
 PROGRAMS = {
     "aligned-tasks": ["--cpus", "2", "--carry", "addresses", "--", "aligned-tasks", "--objects", "64", "--visits", "60000"],
@@ -54,7 +55,8 @@ def differences(old, new, path=""):
 
 def main():
     fields, wrong = 0, 0
-    for name, arguments in PROGRAMS.items():
+    chosen = {name: PROGRAMS[name] for name in NAMES or PROGRAMS}
+    for name, arguments in chosen.items():
         with tempfile.TemporaryDirectory() as runs:
             run = record(arguments, runs)
             for order in ("recorded", "modelled"):
@@ -66,7 +68,7 @@ def main():
                     print(f"{name:<14} {order:<9} {' '.join(verb):<24} {count:>9,} fields, {len(found)} differ", flush=True)
                     for difference in found[:5]:
                         print(f"    {difference}")
-    print(f"{len(PROGRAMS)} runs in both orders: {fields:,} fields compared, {wrong} differ")
+    print(f"{len(chosen)} runs in both orders: {fields:,} fields compared, {wrong} differ")
     sys.exit(wrong > 0)
 
 
