@@ -3,7 +3,8 @@
 
 Usage: scripts/test.py [arguments of cargo test] [-- arguments of the test binaries]
 The test binaries that boot guests run beside each other, since one alone leaves CPUs idle; all others run one by one,
-as under `cargo test`. All output is in target/test.log as well.
+as under `cargo test`, but for one that computes on one CPU for minutes: it runs beside them. All output is in
+target/test.log as well.
 """
 
 import json, os, re, subprocess, sys
@@ -14,6 +15,8 @@ CARGO = os.environ.get("CARGO", "cargo")
 PROFILE = ["--profile", "checks", "--workspace"]
 # Test binaries whose tests boot guests.
 OF_GUESTS = ("guest", "walls")
+# Test binaries that compute on one CPU for most of their time.
+OF_ONE_CPU = ("papers",)
 # A guest's start waits more than it computes: one test more than CPUs keeps them busy.
 THREADS = (os.cpu_count() or 1) + 1
 
@@ -65,16 +68,19 @@ def run(binary, options, log, threads=THREADS):
     return running.wait() != 0
 
 
-def run_beside(binaries, options, log):
-    """Runs the first of these, and the others one by one beside it, whose output follows; returns whether one failed."""
-    first, *others = binaries
-    files = [(other, open(f"{log.file.name}.{number}", "w+b")) for number, other in enumerate(others)]
+def run_beside(foreground, background, options, log):
+    """Runs two lists of binaries beside each other, each one by one; the background's output follows the foreground's.
+
+    A binary of the background has one thread. Returns whether one failed.
+    """
+    threads = max(1, THREADS - 1) if background else THREADS
+    files = [(binary, open(f"{log.file.name}.{number}", "w+b")) for number, binary in enumerate(background)]
     with ThreadPoolExecutor(1) as beside:
-        statuses = [beside.submit(lambda other, file: start(other, options, 1, file).wait(), *one) for one in files]
-        failed = run(first, options, log, max(1, THREADS - 1) if others else THREADS)
-        for (other, file), status in zip(files, statuses):
+        statuses = [beside.submit(lambda binary, file: start(binary, options, 1, file).wait(), *one) for one in files]
+        failed = any([run(binary, options, log, threads) for binary in foreground])
+        for (binary, file), status in zip(files, statuses):
             failed |= status.result() != 0
-            log.line(title(other))
+            log.line(title(binary))
             file.seek(0)
             log.follow(file)
             os.unlink(file.name)
@@ -99,10 +105,10 @@ def main():
     log = Log(f"{ROOT}/target/test.log")
     binaries = built(arguments)
     of_guests = [binary for binary in binaries if binary[2] in OF_GUESTS]
-    failed = bool(of_guests) and run_beside(of_guests, options, log)
-    for binary in binaries:
-        if binary not in of_guests:
-            failed |= run(binary, options, log)
+    of_one_cpu = [binary for binary in binaries if binary[2] in OF_ONE_CPU]
+    others = [binary for binary in binaries if binary not in of_guests + of_one_cpu]
+    failed = run_beside(of_guests[:1], of_guests[1:], options, log)
+    failed |= run_beside(others, of_one_cpu, options, log)
     if not {"--test", "--lib", "--bin", "--bins", "--tests"} & set(arguments):
         failed |= documented(arguments, options, log)
     verdict = "FAILED" if failed or log.failed else "ok"
