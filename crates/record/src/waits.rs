@@ -4,7 +4,7 @@
 //! misses × the cost of a miss of that level over a hit. The parts of a row add up to its stall cycles, rounding aside.
 
 use crate::machine::Machine;
-use crate::model::{MissClass, ModelRecord, ObjectKind, Tally};
+use crate::model::{FunctionRow, MissClass, ModelRecord, ObjectKind, Tally};
 use crate::words::percent;
 use serde::{Deserialize, Serialize};
 
@@ -142,25 +142,28 @@ impl<'a> Waits<'a> {
     /// The heaviest waits of the command's functions that something could save, heaviest first, at most `most`.
     pub fn heaviest(&self, most: usize) -> Vec<Wait> {
         let functions = self.model.functions.iter().filter(|row| !row.name.starts_with('['));
-        let mut waits: Vec<Wait> = functions
-            .flat_map(|row| {
-                let parts = self.of(&row.tally);
-                Reason::ALL.map(|reason| (row, reason, parts[reason as usize]))
-            })
-            .filter(|(_, reason, cycles)| reason.can_be_saved() && *cycles > 0)
-            .map(|(row, reason, cycles)| Wait {
-                cycles,
-                share: cycles as f64 / self.model.totals.cycles.max(1) as f64,
-                reason,
-                level: self.level_name(&row.tally, reason),
-                function: row.name.clone(),
-                kernel: row.kernel,
-                object: self.object(reason),
-            })
-            .collect();
-        waits.sort_by(|a, b| b.cycles.cmp(&a.cycles).then_with(|| a.function.cmp(&b.function)));
-        waits.truncate(most);
-        waits
+        let parts = functions.flat_map(|row| {
+            let parts = self.of(&row.tally);
+            Reason::ALL.map(|reason| (row, reason, parts[reason as usize]))
+        });
+        let mut heaviest: Vec<(&FunctionRow, Reason, u64)> =
+            parts.filter(|(_, reason, cycles)| reason.can_be_saved() && *cycles > 0).collect();
+        heaviest.sort_by(|(a, _, more), (b, _, less)| less.cmp(more).then_with(|| a.name.cmp(&b.name)));
+        heaviest.truncate(most);
+        heaviest.into_iter().map(|(row, reason, cycles)| self.wait(row, reason, cycles)).collect()
+    }
+
+    /// Returns a function's wait with its names. It takes a look at every object of the run.
+    fn wait(&self, row: &FunctionRow, reason: Reason, cycles: u64) -> Wait {
+        Wait {
+            cycles,
+            share: cycles as f64 / self.model.totals.cycles.max(1) as f64,
+            reason,
+            level: self.level_name(&row.tally, reason),
+            function: row.name.clone(),
+            kernel: row.kernel,
+            object: self.object(reason),
+        }
     }
 
     /// Reasons of a row's waits and their cycles, most first; a reason in words names the cache that most of it is about.
