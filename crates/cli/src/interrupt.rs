@@ -11,6 +11,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A request to terminate ends a recording for a diagnosis after this time, however far its model is.
+const TERMINATION: Duration = Duration::from_millis(2500);
 
 struct State {
     /// Signals that somebody else sees to before they end nearmiss.
@@ -79,6 +83,9 @@ fn on_signal(signal: i32) {
         let first = std::mem::take(&mut state.first);
         if !first.is_empty() {
             exit::print_message(first);
+            if signal == SIGTERM {
+                std::thread::spawn(end_late);
+            }
         }
         return;
     }
@@ -87,6 +94,17 @@ fn on_signal(signal: i32) {
     exit::print_message("interrupted");
     // The lock is held: nobody begins anything any more.
     std::process::exit(i32::from(exit::of_signal(signal)));
+}
+
+/// Ends nearmiss where it has not ended by itself. Runs stay as they are: their traces can be modelled later.
+fn end_late() {
+    std::thread::sleep(TERMINATION);
+    let state = state();
+    state.unfinished.iter().filter(|begun| matches!(begun, Begun::File(_))).for_each(Begun::take_away);
+    run::remove_unfinished();
+    exit::print_message("terminated before the recording was modelled; `nearmiss diagnose RUN` models what is there");
+    // The lock is held: nobody begins anything any more.
+    std::process::exit(i32::from(exit::of_signal(SIGTERM)));
 }
 
 /// The last signal that came.
@@ -108,7 +126,7 @@ pub fn for_others(signals: u32) -> ForOthers {
     ForOthers(())
 }
 
-/// Printed at the first signal that is somebody else's, from here on.
+/// Printed at the first signal that is somebody else's, from here on. A request to terminate has a limit then.
 pub fn announce(first: &'static str) {
     state().first = first;
 }

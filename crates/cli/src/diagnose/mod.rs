@@ -14,7 +14,7 @@ use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
 use crate::snapshot::{SnapshotArgs, command_of, of_running};
-use crate::trace::{Budget, Diagnosed, Length, Look, RecordArgs, for_diagnosis};
+use crate::trace::{Budget, Diagnosed, Length, Look, RecordArgs, RecordedCommand, for_diagnosis};
 use anyhow::Context;
 use nearmiss_analysis::{Case, Detected, Needs, Options, Remedy, detect, judge};
 use nearmiss_record::finding::Findings;
@@ -233,19 +233,19 @@ fn trace<'r>(
         snapshot: subject.snapshot,
     };
     let record = |look, budget, phases: &mut Phases| {
-        let (run, recorded) = for_diagnosis(&diagnosed, budget, look)?;
+        let RecordedCommand { run, recorded, is_interrupted } = for_diagnosis(&diagnosed, budget, look)?;
         phases.recorded(&recorded.manifest);
         let case = args.how.recorded(&run, recorded)?;
         if look != Look::First {
             phases.ended("model", Instant::now());
         }
-        anyhow::Ok((run, case))
+        anyhow::Ok((run, case, is_interrupted))
     };
     if args.how.all || args.measure {
-        let (run, case) = record(Look::Closer { tasks: false, fields: true, length: None }, subject.budget, phases)?;
+        let (run, case, _) = record(Look::Closer { tasks: false, fields: true, length: None }, subject.budget, phases)?;
         return Ok((run, case, None));
     }
-    let (run, case) = record(Look::First, subject.budget, phases)?;
+    let (run, case, is_interrupted) = record(Look::First, subject.budget, phases)?;
     let detected = detect(&case, remedies)?;
     phases.ended("first look", Instant::now());
     let missing = detected.missing_parts(&case);
@@ -254,7 +254,7 @@ fn trace<'r>(
     let length = manifest.and_then(Length::of);
     let in_parts = manifest.and_then(|manifest| manifest.covered).is_some_and(|covered| covered.has_pauses());
     let worth_another = |length: Length| length.is_little_known() || budget.has_room_for(length);
-    if missing.is_empty() && !(in_parts && length.is_some_and(worth_another)) {
+    if is_interrupted || missing.is_empty() && !(in_parts && length.is_some_and(worth_another)) {
         return Ok((run, case, Some(detected)));
     }
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
@@ -262,6 +262,6 @@ fn trace<'r>(
     let length = if fields { length.map(Length::of_every_access) } else { length };
     drop((detected, case));
     run.discard();
-    let (run, case) = record(Look::Closer { tasks, fields, length }, budget, phases)?;
+    let (run, case, _) = record(Look::Closer { tasks, fields, length }, budget, phases)?;
     Ok((run, case, None))
 }

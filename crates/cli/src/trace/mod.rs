@@ -15,8 +15,8 @@ pub use gauge::Gauge;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};
-pub(crate) use quiet::for_diagnosis;
 pub use quiet::{Diagnosed, Look, Measured, once_begun, quietly};
+pub(crate) use quiet::{RecordedCommand, for_diagnosis};
 
 use crate::destination::runs_can_be_kept;
 use crate::exit::{self, CannotHere, Interrupted};
@@ -50,6 +50,8 @@ use std::time::Duration;
 
 /// The first is the command's, the second ends the guest: what was recorded until then is a run.
 const FOR_THE_COMMAND: u32 = 2;
+/// The first ends a command that is recorded for its diagnosis, the second drops the recording.
+const FOR_THE_RECORDING: u32 = 1;
 /// A running process seldom ends by itself.
 const OF_A_SNAPSHOT: Duration = Duration::from_secs(60);
 /// Two nanoseconds an instruction: the pace of a program that misses its caches now and then.
@@ -238,7 +240,7 @@ fn trace(subject: &Subject<'_>, plan: Option<Parts>, kept: Kept) -> anyhow::Resu
         clock: clock.name(),
         resumed: subject.snapshot.filter(|s| !s.numbers_may_be_taken()).map_or(&[], |snapshot| &snapshot.pids),
         notes: &|recorded| notes(subject, &machine, recorded),
-        stage: &staged(),
+        stage: &staged(if kept == Kept::Diagnosis { FOR_THE_RECORDING } else { FOR_THE_COMMAND }),
     };
     let result = command.and_then(|command| record(args, session, command, &options, &run));
     result.inspect_err(|_| run.discard())
@@ -283,12 +285,12 @@ fn record(
     Ok(recording)
 }
 
-/// Signals are for the command and the guest while they run.
-fn staged() -> impl Fn(Stage) {
+/// So many signals are for the command and the guest while they run.
+fn staged(for_others: u32) -> impl Fn(Stage) {
     let signals = RefCell::new(None);
     move |stage| {
         let (text, kept) = match stage {
-            Stage::Running => ("booting the guest, then recording", Some(interrupt::for_others(FOR_THE_COMMAND))),
+            Stage::Running => ("booting the guest, then recording", Some(interrupt::for_others(for_others))),
             Stage::Ended => ("naming functions and variables", None),
         };
         progress_of_a_wrapper(text);

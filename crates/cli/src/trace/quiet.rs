@@ -46,12 +46,18 @@ pub enum Look {
     Closer { tasks: bool, fields: bool, length: Option<Length> },
 }
 
+/// A command, recorded to be diagnosed.
+pub(crate) struct RecordedCommand {
+    /// Run of the recording.
+    pub run: RunDir,
+    /// Result of the recording, modelled.
+    pub recorded: Recorded,
+    /// An interrupt ended the recording: the user waits for an answer from what there is.
+    pub is_interrupted: bool,
+}
+
 /// Traces a command to be diagnosed. `budget`: the time for the whole answer.
-pub(crate) fn for_diagnosis(
-    diagnosed: &Diagnosed<'_>,
-    budget: Budget,
-    look: Look,
-) -> anyhow::Result<(RunDir, Recorded)> {
+pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Look) -> anyhow::Result<RecordedCommand> {
     let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
     args.record = diagnosed.record.clone();
     args.carry = match look {
@@ -67,28 +73,29 @@ pub(crate) fn for_diagnosis(
     };
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
     let recording = trace(&subject, plan, Kept::Diagnosis)?;
-    ended_by_a_person(&recording)?;
+    let is_interrupted = ended_by_a_person(&recording)?;
     let Recording { recorded, status, ended, .. } = recording;
     if let Some(status) = status.filter(|status| *status != CommandStatus::Exited(0) && !ended) {
         exit::print_message(&format!("the command {status}; its errors: {}", recorded.run.file(OUTPUTS[1]).display()));
     }
-    Ok((recorded.run.clone(), recorded))
+    Ok(RecordedCommand { run: recorded.run.clone(), recorded, is_interrupted })
 }
 
-/// The first interrupt ends the command, and what was recorded is diagnosed. A request to terminate ends nearmiss too.
-fn ended_by_a_person(recording: &Recording) -> anyhow::Result<()> {
+/// Returns whether an interrupt ended the command: what was recorded is diagnosed then. A request to terminate ends
+/// nearmiss too.
+fn ended_by_a_person(recording: &Recording) -> anyhow::Result<bool> {
     let run = recording.recorded.run.path().display();
     match interrupt::received() {
         Some(signal_hook::consts::SIGINT) => {
             exit::print_message("the command was interrupted; what was recorded until then is diagnosed");
             interrupt::forget();
-            Ok(())
+            Ok(true)
         }
         Some(_) => {
             Err(Interrupted(format!("the command was interrupted; `nearmiss diagnose {run}` diagnoses what it did"))
                 .into())
         }
-        None => Ok(()),
+        None => Ok(false),
     }
 }
 

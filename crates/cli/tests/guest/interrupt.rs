@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::guest_slots::for_a_guest;
+use crate::subjects::subject;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The promise is half a second; a machine that runs other tests beside may take longer to look.
@@ -78,6 +80,57 @@ fn a_guest_that_boots_ends_at_every_instant_and_leaves_no_run() {
         );
         assert_eq!(kept_runs(directory.path()), 0, "after {after_ms} ms");
     }
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// The next line of messages that has this text.
+fn line_with(messages: &mut BufReader<ChildStderr>, text: &str) -> String {
+    let mut lines = messages.by_ref().lines().map(Result::unwrap);
+    lines.find(|line| line.contains(text)).unwrap_or_else(|| panic!("no line with {text:?}"))
+}
+
+/// Diagnoses a command that never ends, and would be recorded again for its finding. A later part than the first is
+/// recorded or awaited.
+fn recorded_for_its_diagnosis(directory: &Path) -> (Child, BufReader<ChildStderr>) {
+    let begin = ["diagnose", "-m", "zen3-milan", "--memory", "1GiB", "--cpus", "1", "--"];
+    let program = subject("aligned-tasks");
+    let command = [&program, "--objects", "64", "--visits", "100000000000"];
+    let mut child = start(directory, &[&begin[..], &command].concat());
+    let mut messages = BufReader::new(child.stderr.take().unwrap());
+    // After two seconds in the guest; the next line is ten seconds away.
+    line_with(&mut messages, " of at most ");
+    std::thread::sleep(Duration::from_secs(3));
+    (child, messages)
+}
+
+#[test]
+fn an_interrupted_command_is_recorded_no_second_time() {
+    let Some(_guest) = for_a_guest() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, mut messages) = recorded_for_its_diagnosis(directory.path());
+    interrupt(&child);
+    line_with(&mut messages, "what was recorded until then is diagnosed");
+    let mut more = String::new();
+    messages.read_to_string(&mut more).unwrap();
+    assert!(child.wait().unwrap().success() && !more.contains("recording again"), "{more}");
+    assert_eq!(kept_runs(directory.path()), 1);
+}
+
+#[test]
+fn a_second_interrupt_drops_the_recording() {
+    let Some(_guest) = for_a_guest() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, mut messages) = recorded_for_its_diagnosis(directory.path());
+    interrupt(&child);
+    line_with(&mut messages, "again to drop the recording");
+    interrupt(&child);
+    let sent = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(sent.elapsed() < AT_ONCE, "{:?}", sent.elapsed());
+    assert_eq!(kept_runs(directory.path()), 0);
 }
 
 #[test]
