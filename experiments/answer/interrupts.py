@@ -63,7 +63,7 @@ def instant(at, second, terminate, place):
         ended = seconds_until(lambda: running.poll() is not None, 30)
         left = guests_of(running.pid)
         late = ended is None or ended > (1 if second else 3) or left
-        line = f"at {at:4.1f} s: {what}, ended after {ended} s"
+        line = f"at {at:4.1f} s: {what}, ended after {ended and round(ended, 2)} s"
     else:
         guest = seconds_until(lambda: not guests_of(running.pid), 30)
         ended = seconds_until(lambda: running.poll() is not None, 60)
@@ -90,7 +90,8 @@ def main():
             line, why = instant(at, number % 4 == 2, number % 4 == 3, pathlib.Path(name))
             print(line + (f"   WRONG: {why}" if why else ""), flush=True)
             wrong += why is not None
-    sys.exit(f"{wrong} of {count} instants went wrong" if wrong else 0)
+    print(f"{wrong} of {count} instants went wrong")
+    sys.exit(wrong > 0)
 
 
 if __name__ == "__main__":
