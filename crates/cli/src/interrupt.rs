@@ -21,6 +21,8 @@ struct State {
     for_others: u32,
     /// Message printed at the first signal for others; empty: none.
     first: &'static str,
+    /// A request to terminate that is for others ends nearmiss after [`TERMINATION`].
+    is_limited: bool,
     /// The last signal that came.
     received: Option<i32>,
     /// Files and runs that are taken away.
@@ -50,7 +52,8 @@ impl Begun {
     }
 }
 
-static STATE: Mutex<State> = Mutex::new(State { for_others: 0, first: "", received: None, unfinished: Vec::new() });
+static STATE: Mutex<State> =
+    Mutex::new(State { for_others: 0, first: "", is_limited: false, received: None, unfinished: Vec::new() });
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,9 +86,9 @@ fn on_signal(signal: i32) {
         let first = std::mem::take(&mut state.first);
         if !first.is_empty() {
             exit::print_message(first);
-            if signal == SIGTERM {
-                std::thread::spawn(end_late);
-            }
+        }
+        if signal == SIGTERM && std::mem::take(&mut state.is_limited) {
+            std::thread::spawn(end_late);
         }
         return;
     }
@@ -126,7 +129,13 @@ pub fn for_others(signals: u32) -> ForOthers {
     ForOthers(())
 }
 
-/// Printed at the first signal that is somebody else's, from here on. A request to terminate has a limit then.
+/// From here on a request to terminate that is somebody else's ends nearmiss after [`TERMINATION`]: for a recording, whose
+/// run stays. What runs on this machine has no such limit.
+pub fn limit_termination() {
+    state().is_limited = true;
+}
+
+/// Printed at the first signal that is somebody else's, from here on.
 pub fn announce(first: &'static str) {
     state().first = first;
 }
@@ -134,7 +143,7 @@ pub fn announce(first: &'static str) {
 impl Drop for ForOthers {
     fn drop(&mut self) {
         let mut state = state();
-        (state.for_others, state.first) = (0, "");
+        (state.for_others, state.first, state.is_limited) = (0, "", false);
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) fn shown(plan: Option<Parts>, kept: Kept) -> Box<OnProgress> {
     Box::new(move |under| {
         if kept == Kept::Diagnosis && !announced.replace(true) {
             interrupt::announce(ENDING);
+            interrupt::limit_termination();
         }
         let due =
             last.get().map_or(under.elapsed >= A_WHILE.max(pause.min(REPEAT) / 4), |last| last.elapsed() >= pause);
