@@ -16,6 +16,7 @@ impl ModelOptions {
             filter: trace.filter,
             node_bytes: trace.node_bytes.clone(),
             cpus: trace.cpus,
+            starts_late: trace.starts_late,
             reasons: true,
             code: None,
             even_slices: false,

@@ -10,7 +10,7 @@ use super::pages::{Physical, kernel_pages};
 use super::parts::{Covered, Parts};
 use super::ring::{Ring, RingConfig};
 use super::watch::Watch;
-use super::window::Window;
+use super::window::{Start, Window};
 use nearmiss_record::abi;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
@@ -126,6 +126,7 @@ impl Session {
             node_bytes: config.memory.clone(),
             only_user: config.only_user,
             filter: config.filter,
+            starts_late: false,
         };
         Ok(Session {
             config,
@@ -138,7 +139,7 @@ impl Session {
         })
     }
 
-    /// Records only this part of the run.
+    /// Records only this part of the run; comes ahead of [`Session::in_parts`].
     pub fn within(mut self, window: Window) -> Self {
         self.window = window;
         self
@@ -146,6 +147,7 @@ impl Session {
 
     /// Records the window in parts, and ends the command with the plan.
     pub fn in_parts(mut self, plan: Option<Parts>) -> Self {
+        self.header.starts_late = plan.is_some() && self.window.from != Start::Begin;
         self.plan = plan;
         self
     }

@@ -22,6 +22,8 @@ pub struct ModelOptions {
     pub node_bytes: Vec<u64>,
     /// CPUs of the guest: its CPU `i` is CPU `i` of the machine. A place policy uses all of the machine's.
     pub cpus: u32,
+    /// The program ran before the recording: its first references may find what it used then.
+    pub starts_late: bool,
     /// Find out why lines are not there: separate conflict from capacity misses, blame polluters, map the sets. Off,
     /// conflict misses count as capacity misses, nothing is blamed and the maps are empty; all else is the same, and
     /// sooner there.
@@ -89,6 +91,7 @@ impl ModelOptions {
             filter: Filter::default(),
             node_bytes: Vec::new(),
             cpus: 1,
+            starts_late: false,
             reasons: true,
             code: None,
             even_slices: false,

@@ -192,6 +192,11 @@ impl Slow {
                 hit = Some(step);
                 break;
             };
+            if access.was_there && class == MissClass::Compulsory && self.is_new_to_all(access, way, step) {
+                self.bring_back(access, at, set, outcome);
+                hit = Some(step);
+                break;
+            }
             missed |= 1 << level;
             let table = &mut self.tables[at];
             if class == MissClass::Compulsory {
@@ -221,6 +226,32 @@ impl Slow {
             }
         }
         (hit, missed)
+    }
+
+    /// Whether this step is the outermost cache, and no cache of its level ever saw the line.
+    fn is_new_to_all(&self, access: &Access, way: &[usize], step: usize) -> bool {
+        let level = self.tables[way[step]].config.level;
+        let others = self.plan.others[access.cpu].iter().map(|&at| &self.tables[at]);
+        let saw = |table: &Table| {
+            let line = access.address / table.line_bytes();
+            table.gone.contains_key(&line) || table.holds(line)
+        };
+        step > 0 && step + 1 == way.len() && !others.filter(|table| table.config.level == level).any(saw)
+    }
+
+    /// The outermost cache has had the line since before the recording.
+    fn bring_back(&mut self, access: &Access, at: usize, set: usize, outcome: &mut Outcome) {
+        let table = &mut self.tables[at];
+        table.hits += 1;
+        table.line_misses[MissClass::Compulsory as usize] -= 1;
+        let line = access.address / table.line_bytes();
+        if table.exclusive() {
+            table.gone.insert(line, Went::HandedOn);
+            return;
+        }
+        if let Some(displaced) = table.fill(set, line, access.site, false) {
+            self.evict(at, displaced, access, outcome);
+        }
     }
 
     /// Coherence, then fills. Returns cycles.

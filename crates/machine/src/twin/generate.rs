@@ -5,7 +5,9 @@ use nearmiss_record::policy::{
     AddressPolicy, Bound, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Placed, Policy,
 };
 use nearmiss_record::policy::{Shifted, StorePolicy};
-use nearmiss_record::reference::{ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, HeapOp, Kind, Record};
+use nearmiss_record::reference::{
+    ControlKind, FLAG_CONT, FLAG_FIRST_HIT, FLAG_KERNEL, HeapOp, Kind, MARK_PART, Record,
+};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
 
@@ -208,6 +210,11 @@ fn records(op: &Op) -> Vec<Record> {
         }
         98..100 => vec![Record::control(ControlKind::Share, (physical << 12 | offset) >> 6, 0, u64::MAX >> size)],
         100..102 => vec![Record::control(ControlKind::Context, u64::from(insn % 3), 0, 0)],
+        102..104 => {
+            let mut pause = vec![Record::control(ControlKind::Mark, MARK_PART, 0, 0)];
+            pause.resize(1 + pause[0].payload_records().unwrap_or(0), Record::default());
+            pause
+        }
         _ => {
             let op = if instructions < 4 { HeapOp::Alloc } else { HeapOp::Free };
             let place = Record { a: vaddr, b: u64::from(size) * 100 };
@@ -218,7 +225,7 @@ fn records(op: &Op) -> Vec<Record> {
 
 /// A stream: each chunk's vCPU (modulo those there are), slice, records and instructions counted ahead.
 pub(super) fn streams() -> impl Strategy<Value = Vec<(u32, bool, Vec<Record>, u64)>> {
-    let op = (0..4usize, 0..12u64, 0..32u64, 1..33u32, 0..80u32, 0..6u8, 0..103u8);
+    let op = (0..4usize, 0..12u64, 0..32u64, 1..33u32, 0..80u32, 0..6u8, 0..105u8);
     let chunk = (0..8u32, any::<bool>(), prop::collection::vec(op, 0..40), 0..20u64);
     prop::collection::vec(chunk, 1..12).prop_map(|chunks| {
         let flat = |ops: &Vec<Op>| ops.iter().flat_map(records).collect();

@@ -172,6 +172,7 @@ fn options(m: &Machine, order: Order, filter_line_log2: u32, only_user: bool) ->
         filter: Filter { line_log2: filter_line_log2, fetches: true, clear_on_slice: true, ..everything() },
         node_bytes: [64 * 4096, 1 << 24][..nodes].to_vec(),
         cpus: m.topology.cpus(),
+        starts_late: false,
         reasons: true,
         code: None,
         even_slices: false,

@@ -35,6 +35,22 @@ fn a_loop_over_one_line_more_than_the_cache_is_all_capacity() {
 }
 
 #[test]
+fn lines_that_come_up_behind_a_pause_were_in_the_outermost_cache() {
+    let m = two_levels(1, 1);
+    let walk = |lines: std::ops::Range<u64>| lines.map(|line| load(line * 64));
+    let mut records: Vec<Record> = walk(0..4).collect();
+    records.push(Record::control(ControlKind::Mark, MARK_PART, 0, 0));
+    records.resize(records.len() + records[4].payload_records().unwrap(), Record::default());
+    records.extend(walk(2..10));
+    let t = replay(&m, 1, &[(0, &records)]);
+    assert_eq!(t.cpus[0].levels[0].load_misses[Compulsory as usize], 10);
+    assert_eq!(t.cpus[0].levels[1].load_misses, [4, 0, 0, 0, 0, 0], "those of the first part");
+    assert_eq!(t.cpus[0].stall_cycles, 4 * 100 + 6 * 10);
+    assert_eq!((t.cpus[0].bus.read_local_none, t.cpus[0].first_touch_cycles), (4, 4 * 100));
+    assert_eq!(t.sets[1].lines.iter().sum::<u64>(), 4, "what was there is not new");
+}
+
+#[test]
 fn one_reference_over_two_lines_is_one_miss_and_two_line_accesses() {
     let m = two_levels(1, 1);
     let wide = access(Kind::Load, 60, 8, 7);

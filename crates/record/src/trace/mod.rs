@@ -56,6 +56,9 @@ pub struct TraceHeader {
     pub only_user: bool,
     /// Filter of the dropped references.
     pub filter: Filter,
+    /// A recording of parts that begins when the program has run for a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starts_late: bool,
 }
 
 /// A trace that cannot be read or written.

@@ -19,6 +19,7 @@ fn header() -> TraceHeader {
         cpus: 2,
         node_bytes: vec![1 << 30, 1 << 30],
         only_user: false,
+        starts_late: true,
         filter: Filter {
             line_log2: 6,
             index_low: 6,

@@ -4,6 +4,7 @@ pub(in crate::model) mod around;
 pub(crate) mod bus;
 pub(in crate::model) mod coherence;
 pub(in crate::model) mod combining;
+mod earlier;
 pub(in crate::model) mod front;
 pub(crate) mod plan;
 pub(in crate::model) mod prefetch;
@@ -11,6 +12,7 @@ pub(in crate::model) mod straight;
 pub(in crate::model) mod summary;
 
 use crate::model::cache::bytes::mask_within;
+use crate::model::cache::history::Standing;
 use crate::model::cache::spot::Spot;
 use crate::model::cache::{Cache, DIRTY, Left, WRITABLE};
 use crate::model::engine::{Access, Drained, Engine};
@@ -349,8 +351,15 @@ impl Fast {
                 walk.hit_cycles = cache.latency_cycles;
                 break;
             };
-            walk.steps = step + 1;
             let class = missed.class;
+            if access.was_there && class == MissClass::Compulsory && self.is_new_to_all(&walk, step, access) {
+                walk.found = true;
+                walk.hit_cycles = self.caches[at].latency_cycles;
+                self.bring_back(access, &walk, step, outcome);
+                break;
+            }
+            walk.steps = step + 1;
+            let cache = &mut self.caches[at];
             walk.missed |= 1 << level;
             if class == MissClass::Compulsory {
                 cache.count_new_line(set);
@@ -409,7 +418,7 @@ impl Fast {
             }
             // A synonym: the same line under another virtual index moves over.
             if let Some(frame) = self.caches[at].frame_of(walk.lines[step]) {
-                let left = self.caches[at].take_out(frame, crate::model::cache::history::Standing::Evicted);
+                let left = self.caches[at].take_out(frame, Standing::Evicted);
                 dirty[step] |= left.dirty;
             }
             dirty[step] |= std::mem::take(&mut carried);

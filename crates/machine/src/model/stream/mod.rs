@@ -9,6 +9,7 @@
 mod ahead;
 pub(in crate::model) mod apart;
 mod codes;
+mod earlier;
 mod fields;
 pub(in crate::model) mod hands;
 pub(in crate::model) mod instructions;

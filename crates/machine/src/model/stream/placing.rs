@@ -14,11 +14,12 @@
 //! order, by the CPU of the task. Data that a task reads was then written before, which windows do not keep: only this
 //! order shows who touches a page first.
 
-use crate::model::options::{ModelError, Position};
+use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::quick_map::QuickMap;
 use crate::model::stream::instructions::Instructions;
 use nearmiss_record::abi::ChunkHeader;
-use nearmiss_record::policy::{Bound, Placed};
+use nearmiss_record::machine::Machine;
+use nearmiss_record::policy::{Bound, PlacePolicy, Placed, Policy};
 use nearmiss_record::reference::{Control, ControlKind, Kind, Record, Usage};
 use std::collections::VecDeque;
 
@@ -142,6 +143,18 @@ pub(in crate::model) struct Placing {
 }
 
 impl Placing {
+    /// Prepares the places of a policy; none where tasks stay on their recorded CPUs.
+    pub fn of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Option<Self>, ModelError> {
+        let (recorded, cpus) = (options.cpus, machine.topology.cpus());
+        match &policy.place {
+            PlacePolicy::Recorded => Ok(None),
+            PlacePolicy::Tasks { tasks, window_instructions } => {
+                Placing::new(tasks, *window_instructions, recorded, cpus).map(Some)
+            }
+            PlacePolicy::InOrder { tasks } => Placing::in_order(tasks, recorded, cpus).map(Some),
+        }
+    }
+
     /// For a recording of so many CPUs on a machine of so many. Refuses, in one sentence, what makes no sense.
     pub fn new(tasks: &[Placed], window: u64, recorded: u32, cpus: u32) -> Result<Self, ModelError> {
         if window == 0 || tasks.is_empty() {

@@ -19,6 +19,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             if record.flags() & not_plain != 0 {
                 break;
             }
+            self.earlier.note(record.paddr());
             let (address, vaddr) = self.moved(cpu, record);
             if moves && self.is_cut(kind, address, record.size()) {
                 break;
@@ -69,6 +70,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             size: record.size(),
             site: self.site(cpu, record),
             missed_before: 0,
+            was_there: self.earlier.was_there(address),
             now: self.now(cpu),
             record,
         };

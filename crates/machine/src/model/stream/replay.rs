@@ -6,6 +6,7 @@ use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::sites::Sites;
 use crate::model::stream::codes::{add_all, codes_of};
+use crate::model::stream::earlier::Earlier;
 use crate::model::stream::fields::Place;
 use crate::model::stream::misses::Misses;
 use crate::model::stream::placing::Placing;
@@ -17,8 +18,8 @@ use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_code::CodeMap;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::{CacheKind, Index, Machine};
-use nearmiss_record::policy::{CallSite, Order, PlacePolicy, Policy};
-use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, Record};
+use nearmiss_record::policy::{CallSite, Order, Policy};
+use nearmiss_record::reference::{Control, FLAG_CONT, FLAG_FIRST_HIT, Kind, MARK_PART, Record};
 
 /// A replay of one stream on one machine; see the module's text.
 pub struct Replay<E: Engine, O: Observer> {
@@ -52,6 +53,7 @@ pub struct Replay<E: Engine, O: Observer> {
     /// Instructions at the end of the latest chunk, by recorded CPU.
     chunk_totals: Vec<u64>,
     pub(in crate::model) records: u64,
+    pub(in crate::model) earlier: Earlier,
     pub(in crate::model) round: Round,
     /// Modelled order: time at which the present round began.
     pub(in crate::model) round_began: u64,
@@ -64,7 +66,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
     /// the trace's filter does not allow; approximations are in [`Replay::notes`].
     pub fn new(machine: &Machine, policy: &Policy, options: &ModelOptions, observer: O) -> Result<Self, ModelError> {
         let recorded_cpus = options.cpus as usize;
-        let placing = placing_of(machine, policy, options)?;
+        let placing = Placing::of(machine, policy, options)?;
         let is_even = placing.is_some() || options.even_slices;
         let cpus = if placing.is_some() { machine.topology.cpus() } else { options.cpus };
         let options = &ModelOptions { cpus, ..options.clone() };
@@ -131,6 +133,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             notes,
             next_seq: None,
             records: 0,
+            earlier: Earlier::new(machine, options.starts_late),
             round: Round { is_even, ..Round::default() },
             round_began: 0,
             lead: vec![0; options.cpus as usize],
@@ -304,6 +307,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let record = if around { record.with_kind(kind) } else { record };
+        self.earlier.note(record.paddr());
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
@@ -316,6 +320,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 Kind::NtStore => {
                     tally.stores += 1;
                     tally.nt_stores += 1;
+                    self.earlier.goes_around(address);
                 }
                 _ => {}
             }
@@ -327,14 +332,22 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
         if self.cuts && self.is_cut(kind, address, size) || self.rules.parts(address, vaddr, size) {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            self.access_parts(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
+            let was_there = false;
+            self.access_parts(
+                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, now, record },
+                second,
+            );
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
         } else {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            self.access(&Access { cpu, kind, address, vaddr, size, site, missed_before, now, record }, second);
+            let was_there = self.earlier.was_there(address);
+            self.access(
+                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, now, record },
+                second,
+            );
         }
         Ok(next)
     }
@@ -403,7 +416,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let record = if is_first { whole.record } else { rest };
             self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);
             let now = self.now(whole.cpu);
-            let part = Access { address, vaddr, size, missed_before, now, record, ..*whole };
+            let was_there = self.earlier.was_there(address);
+            let part = Access { address, vaddr, size, missed_before, was_there, now, record, ..*whole };
             missed_before |= self.access(&part, second || !is_first);
             done += size;
         }
@@ -435,6 +449,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 }
             }
             Control::Halt => self.cpus[cpu].halted = true,
+            Control::Mark { number: MARK_PART, .. } => self.earlier.pause(),
             Control::Fence => {
                 let now = self.now(cpu);
                 let (cpus, observer) = (&mut self.cpus, &mut self.observer);
@@ -445,16 +460,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         self.engine.control(cpu, &control);
         self.observer.control(cpu as u32, &control);
         Ok(at + group.len())
-    }
-}
-
-fn placing_of(machine: &Machine, policy: &Policy, options: &ModelOptions) -> Result<Option<Placing>, ModelError> {
-    match &policy.place {
-        PlacePolicy::Recorded => Ok(None),
-        PlacePolicy::Tasks { tasks, window_instructions } => {
-            Placing::new(tasks, *window_instructions, options.cpus, machine.topology.cpus()).map(Some)
-        }
-        PlacePolicy::InOrder { tasks } => Placing::in_order(tasks, options.cpus, machine.topology.cpus()).map(Some),
     }
 }
 

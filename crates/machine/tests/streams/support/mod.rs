@@ -86,6 +86,7 @@ pub fn options(cpus: u32) -> ModelOptions {
         filter,
         node_bytes: Vec::new(),
         cpus,
+        starts_late: false,
         reasons: true,
         code: None,
         even_slices: false,
