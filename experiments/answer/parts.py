@@ -52,7 +52,7 @@ def diagnose(command, within, place):
         if gain["gain"] >= LEAST:
             found.setdefault(finding["remedy"], (gain["gain"], gain["low"], gain["high"]))
     why = answer.get("healthy") or (answer.get("unexplained") or {}).get("why") or ""
-    waits = re.search(r"(\d+)% of the [\d,.]+ \w+ of CPU time[^:]*?waits", why)
+    waits = re.search(r"(\d+)% of (?:the|its) [\d,.]+ \w+ of CPU time[^:]*?waits", why)
     covered = next((re.match(r"Recorded: [^.]*(\.\d[^.]*)*\.", note)[0] for note in answer["notes"] if note.startswith("Recorded: ")), "recorded whole")
     return found, int(waits[1]) if waits else None, covered
 

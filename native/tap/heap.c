@@ -8,7 +8,31 @@
 
 #include <string.h>
 
-/* In a pause no store is seen: a thread's mailbox lies where its last one lay. */
+static void at_store(struct task *t, uint64_t vaddr, uint64_t page)
+{
+    t->mailbox = vaddr - offsetof(struct nearmiss_mailbox, sequence);
+    t->mailbox_page = page;
+}
+
+/* In a pause, the only store that is seen. The soft TLB is of the part before: a pause sees no flushes. */
+static void on_mail(unsigned index, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
+{
+    (void)unused;
+    struct vcpu *v = &tap_vcpus[index];
+    if (!(v->attention & ATTEND_PAUSED) || !qemu_plugin_mem_is_store(info))
+        return;
+    window_enter_slice(v);
+    softtlb_flush(v);
+    v->mail_store = vaddr;
+    v->mail_store_page = softtlb_page(v, info, vaddr);
+}
+
+void heap_watch_mail(struct qemu_plugin_insn *at)
+{
+    qemu_plugin_register_vcpu_mem_cb(at, on_mail, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+}
+
+/* In a pause a block may begin behind the store: then the thread's mailbox lies where its last one lay. */
 static int mailbox(struct vcpu *v, uint64_t *start, uint64_t *page)
 {
     struct task *t = v->task;
@@ -17,8 +41,10 @@ static int mailbox(struct vcpu *v, uint64_t *start, uint64_t *page)
     if (!(v->attention & ATTEND_PAUSED)) {
         if (!t->skip || !t->last_store)
             return 0;
-        t->mailbox = t->last_store - offsetof(struct nearmiss_mailbox, sequence);
-        t->mailbox_page = t->last_store_page;
+        at_store(t, t->last_store, t->last_store_page);
+    } else if (v->mail_store) {
+        at_store(t, v->mail_store, v->mail_store_page);
+        v->mail_store = 0;
     }
     *start = t->mailbox;
     *page = t->mailbox_page;

@@ -116,6 +116,7 @@ struct vcpu {
     uint64_t *perf_words; /* data_head and data_tail of this CPU's perf ring, in guest RAM; NULL: none */
     uint64_t perf_head;   /* bytes of it sent so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
+    uint64_t mail_store, mail_store_page; /* in a pause: the last store into a heap mailbox; 0: none */
     int nt_pending;      /* write-combining buffers may hold data */
     struct {
         const struct nm_insn *insn;
@@ -336,6 +337,7 @@ void maps_poll(struct vcpu *);
 
 /* heap.c: the mailbox of the heap shim */
 void heap_mail(struct vcpu *);
+void heap_watch_mail(struct qemu_plugin_insn *); /* in a pause: the store that fills the mailbox */
 
 /* irq.c */
 void irq_register(struct qemu_plugin_insn *, uint32_t decoded, uint64_t vaddr);

@@ -398,8 +398,11 @@ void window_look_for_triggers(struct qemu_plugin_tb *tb)
         if (qemu_plugin_insn_size(at) != 8)
             continue;
         const uint8_t *code = engine_insn_bytes(at, 8, buffer);
-        if (decode(code, 8) & D_TRIGGER)
-            window_trigger_register(at, decode_trigger(code));
+        if (!(decode(code, 8) & D_TRIGGER))
+            continue;
+        window_trigger_register(at, decode_trigger(code));
+        if (i && decode_trigger(code) == NEARMISS_TRIGGER_HEAP)
+            heap_watch_mail(qemu_plugin_tb_get_insn(tb, i - 1));
     }
 }
 

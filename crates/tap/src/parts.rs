@@ -9,17 +9,29 @@ pub struct Parts {
     pub first: Duration,
     /// Longest part after the first.
     pub longest: Duration,
-    /// Records of a part, at most; the first one may have half of all.
+    /// Records of a part, at most; a first one that is longer than the others may have half of all.
     pub records: u64,
-    /// The first pause.
-    pub pause: Duration,
-    /// Each pause after the first is so many times as long as the one before, so that few parts reach far into a long
-    /// run.
-    pub growth: f64,
+    /// Pauses between the parts.
+    pub pauses: Pauses,
     /// The command is ended when it has run for this time in the guest.
     pub whole: Duration,
     /// The command is ended when so many records were sent.
     pub all_records: u64,
+}
+
+/// How long pauses are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pauses {
+    /// Each pause is so many times as long as the one before, so that few parts reach far into a long run.
+    Growing {
+        /// The first one.
+        first: Duration,
+        /// Times.
+        by: f64,
+    },
+    /// As long as the part before, and longer where its records leave time: the parts that are still to come fill the
+    /// plan.
+    Filling,
 }
 
 /// How much of a command was recorded.
@@ -66,7 +78,7 @@ impl Schedule {
             began: now,
             since: now,
             paused: false,
-            pause: plan.pause,
+            pause: Duration::ZERO,
             records: 0,
             records_before: 0,
             covered: Covered { parts: 1, ..Covered::default() },
@@ -88,7 +100,9 @@ impl Schedule {
             return (now - self.since >= self.pause).then(|| self.go_on(now));
         }
         let (longest, most) = match self.covered.parts {
-            1 => (self.plan.first, self.plan.records.max(self.plan.all_records / 2)),
+            1 if self.plan.first > self.plan.longest => {
+                (self.plan.first, self.plan.records.max(self.plan.all_records / 2))
+            }
             _ => (self.plan.longest, self.plan.records),
         };
         let of_part = records - self.records_before;
@@ -104,13 +118,26 @@ impl Schedule {
     }
 
     fn rest(&mut self, now: Instant) -> Due {
+        self.pause = match self.plan.pauses {
+            Pauses::Growing { first, .. } if self.covered.parts == 1 => first,
+            Pauses::Growing { by, .. } => self.pause.mul_f64(by),
+            Pauses::Filling => self.filling(now),
+        };
         self.covered.recorded += now - self.since;
         (self.paused, self.since) = (true, now);
         Due::Pause
     }
 
+    /// The pause behind the part that ends now, if all that follow are like it.
+    fn filling(&self, now: Instant) -> Duration {
+        let (part, records) = (now - self.since, self.records - self.records_before);
+        let parts_left = self.plan.all_records.saturating_sub(self.records).div_ceil(records.max(1));
+        let left = (self.began + self.plan.whole).saturating_duration_since(now);
+        let of_each = left.div_f64((parts_left as f64).max(1.0));
+        of_each.saturating_sub(part).clamp(part, left.max(part))
+    }
+
     fn go_on(&mut self, now: Instant) -> Due {
-        self.pause = self.pause.mul_f64(self.plan.growth);
         self.covered.parts += 1;
         (self.paused, self.since, self.records_before) = (false, now, self.records);
         Due::GoOn
@@ -141,14 +168,18 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn plan() -> Parts {
-        let (pause, whole) = (10 * MS, 1000 * MS);
-        Parts { first: 200 * MS, longest: 100 * MS, records: 1000, pause, growth: 1.4, whole, all_records: 5000 }
+        let (pauses, whole) = (Pauses::Growing { first: 10 * MS, by: 1.4 }, 1000 * MS);
+        Parts { first: 200 * MS, longest: 100 * MS, records: 1000, pauses, whole, all_records: 5000 }
     }
 
     /// Looks every millisecond; a part sends `rate` records in each.
     fn run(rate: u64, length: u32) -> (Vec<(u32, Due)>, Covered) {
+        run_of(plan(), rate, length)
+    }
+
+    fn run_of(plan: Parts, rate: u64, length: u32) -> (Vec<(u32, Due)>, Covered) {
         let began = Instant::now();
-        let mut schedule = Schedule::begin(plan(), began);
+        let mut schedule = Schedule::begin(plan, began);
         let (mut seen, mut records, mut paused, mut end) = (Vec::new(), 0, false, length);
         for ms in 1..=length {
             records += if paused { 0 } else { rate };
@@ -184,6 +215,21 @@ mod tests {
         assert_eq!(seen[..4], firsts);
         assert_eq!(seen.last(), Some(&(1000, Due::End)));
         assert!(covered.ended && covered.reached == 1000 * MS && covered.parts >= 6, "{covered:?}");
+    }
+
+    #[test]
+    fn parts_of_few_records_fill_the_plan_and_others_are_half_of_it() {
+        let filling = Parts { first: 100 * MS, longest: 100 * MS, records: 250, pauses: Pauses::Filling, ..plan() };
+        // 5000 records in 20 parts of 25 ms.
+        let (seen, covered) = run_of(filling, 10, 5000);
+        assert_eq!(seen[..2], [(25, Due::Pause), (52, Due::GoOn)]);
+        assert_eq!((covered.parts, covered.recorded, covered.ended), (20, 500 * MS, true));
+        let (_, covered) = run_of(Parts { all_records: 2500, ..filling }, 10, 5000);
+        assert_eq!((covered.parts, covered.recorded), (10, 250 * MS));
+        assert!(covered.reached > 850 * MS, "{covered:?}");
+        let (seen, covered) = run_of(filling, 1, 5000);
+        assert_eq!(seen[..3], [(100, Due::Pause), (200, Due::GoOn), (300, Due::Pause)]);
+        assert_eq!(covered.parts, 5);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
 use crate::snapshot::{SnapshotArgs, command_of, of_running};
-use crate::trace::{Budget, Diagnosed, Length, Look, RecordArgs, RecordedCommand, for_diagnosis};
+use crate::trace::{Budget, Diagnosed, Known, Look, RecordArgs, RecordedCommand, for_diagnosis};
 use anyhow::Context;
 use nearmiss_analysis::{Case, Detected, Needs, Options, Remedy, detect, judge};
 use nearmiss_record::finding::Findings;
@@ -42,7 +42,7 @@ const LATER: &str = "The command's later course: --live runs it here and records
   nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
   nearmiss diagnose --live -- ./long   run it here at full speed; snapshots at three or four moments are recorded (root)
 
-Each finding is rehearsed in some 5 to 11 replays of the trace, in a few passes over it that use all CPUs: seconds for a run
+Each finding is rehearsed in some 5 to 11 replays of the trace, in a few passes over it that use all CPUs: seconds for a run \
 of a few million references, a minute or more for a long one. The last line on standard error shows what took how long.")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
@@ -242,7 +242,7 @@ fn trace<'r>(
         anyhow::Ok((run, case, is_interrupted))
     };
     if args.how.all || args.measure {
-        let (run, case, _) = record(Look::Closer { tasks: false, fields: true, length: None }, subject.budget, phases)?;
+        let (run, case, _) = record(Look::Closer { tasks: false, fields: true, known: None }, subject.budget, phases)?;
         return Ok((run, case, None));
     }
     let (run, case, is_interrupted) = record(Look::First, subject.budget, phases)?;
@@ -251,17 +251,17 @@ fn trace<'r>(
     let missing = detected.missing_parts(&case);
     let manifest = case.traced.as_ref().map(|traced| &traced.manifest);
     let budget = manifest.map_or(subject.budget, |manifest| subject.budget.after(manifest));
-    let length = manifest.and_then(Length::of);
+    let known = manifest.map(Known::of);
     let in_parts = manifest.and_then(|manifest| manifest.covered).is_some_and(|covered| covered.has_pauses());
-    let worth_another = |length: Length| length.is_little_known() || budget.has_room_for(length);
-    if is_interrupted || missing.is_empty() && !(in_parts && length.is_some_and(worth_another)) {
+    let worth_another = known.is_some_and(|known| budget.has_room_for_more(known));
+    if is_interrupted || missing.is_empty() && !(in_parts && worth_another) {
         return Ok((run, case, Some(detected)));
     }
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
     let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
-    let length = if fields { length.map(Length::of_every_access) } else { length };
+    let known = if fields { known.map(Known::of_every_access) } else { known };
     drop((detected, case));
     run.discard();
-    let (run, case, _) = record(Look::Closer { tasks, fields, length }, budget, phases)?;
+    let (run, case, _) = record(Look::Closer { tasks, fields, known }, budget, phases)?;
     Ok((run, case, None))
 }

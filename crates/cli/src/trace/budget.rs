@@ -2,7 +2,7 @@
 //! replays.
 
 use nearmiss_record::run::{Coverage, Manifest};
-use nearmiss_tap::parts::Parts;
+use nearmiss_tap::parts::{Parts, Pauses};
 use std::time::{Duration, Instant};
 
 /// A recording that is modelled as it goes leaves little behind it: share of the time left that the guest may take.
@@ -26,8 +26,15 @@ const PARTS_BY_RECORDS: u64 = 8;
 const FASTER_IN_A_PAUSE: f64 = 4.0;
 /// And at most, about: where it waits for pages.
 const MUCH_FASTER_IN_A_PAUSE: f64 = 16.0;
-/// Parts that are spread over a run of known length.
-const SPREAD_PARTS: u32 = 12;
+/// Parts that are spread over a run of known length, at most.
+const SPREAD_PARTS: f64 = 24.0;
+/// A shorter part is mostly the translation of its code.
+const LEAST_PART: f64 = 0.25;
+/// Parts of what a plan reaches of a longer run, where records are the limit: a program of several phases has each of
+/// them in some.
+const REACHING_PARTS: u64 = 24;
+/// And where time is: code is translated anew for each part.
+const REACHING_PARTS_BY_TIME: u32 = 6;
 /// Share of a plan's time in which such a run should come to its end.
 const TO_THE_END: f64 = 0.9;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
@@ -70,21 +77,47 @@ impl Budget {
         Budget { start: start.max(BOOT), ..self }
     }
 
-    /// Whether a run that was recorded in parts, of this length, can be recorded whole now.
-    pub fn has_room_for(&self, length: Length) -> bool {
-        self.plan(Purpose::CloserLook, None).is_none_or(|plan| length.fits(&plan))
+    /// Whether a run that was recorded in parts can be recorded whole now, or was seen so little that other parts help.
+    pub fn has_room_for_more(&self, known: Known) -> bool {
+        let fits = |length: Length| self.plan(Purpose::CloserLook, None).is_none_or(|plan| length.fits(&plan));
+        matches!(known, Known::Ends(length) if length.is_little_known() || fits(length))
     }
 
-    /// Returns how to record now; `None`: to the command's end. A run of known `length` is recorded whole where that
-    /// fits, else in parts that are spread over all of it.
-    pub fn plan(&self, purpose: Purpose, length: Option<Length>) -> Option<Parts> {
+    /// Returns how to record now; `None`: to the command's end. A run that a first look knows is recorded whole where
+    /// that fits, else in equal parts that are spread over all that the plan reaches of it.
+    pub fn plan(&self, purpose: Purpose, known: Option<Known>) -> Option<Parts> {
         let left = self.end?.saturating_duration_since(Instant::now());
         let plan = plan(left.saturating_sub(self.start - BOOT), purpose, self.idle_cpus);
-        Some(match length {
-            Some(length) if length.fits(&plan) => whole(plan),
-            Some(length) if !length.unseen.is_zero() => length.spread(plan),
+        Some(match known {
+            Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
+            Some(Known::Ends(length)) if !length.unseen.is_zero() => length.spread(plan),
+            Some(Known::GoesOn) => reaching(plan),
             _ => plan,
         })
+    }
+}
+
+/// End of a run, as a first look shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Known {
+    /// The run came to its end before the plan did.
+    Ends(Length),
+    /// The run goes on behind the plan.
+    GoesOn,
+}
+
+impl Known {
+    /// Returns what a recording shows of its command's end.
+    pub fn of(manifest: &Manifest) -> Self {
+        Length::of(manifest).map_or(Known::GoesOn, Known::Ends)
+    }
+
+    /// Returns the end of a closer look that records every access.
+    pub fn of_every_access(self) -> Self {
+        match self {
+            Known::Ends(length) => Known::Ends(length.of_every_access()),
+            Known::GoesOn => Known::GoesOn,
+        }
     }
 }
 
@@ -99,7 +132,7 @@ pub struct Length {
 
 impl Length {
     /// Returns the length of a run that came to its end before the plan did.
-    pub fn of(manifest: &Manifest) -> Option<Self> {
+    fn of(manifest: &Manifest) -> Option<Self> {
         let all = Coverage { parts: 1, recorded_ns: manifest.window_ns, reached_ns: manifest.window_ns, ended: false };
         let covered = manifest.covered.unwrap_or(all);
         let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
@@ -114,29 +147,34 @@ impl Length {
         })
     }
 
-    /// Length of a closer look that records every access.
-    pub fn of_every_access(self) -> Self {
+    fn of_every_access(self) -> Self {
         let times = EVERY_ACCESS_BY_FIRST / CLOSER_BY_FIRST;
         Length { time: self.time.mul_f64(times), records: (self.records as f64 * times) as u64, ..self }
     }
 
     /// Whether less than half of the run was recorded.
-    pub fn is_little_known(&self) -> bool {
+    fn is_little_known(&self) -> bool {
         self.unseen.mul_f64(FASTER_IN_A_PAUSE) > self.recorded
     }
 
-    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records.
+    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;
+    /// a run that would be hardly recorded then is not followed to its end.
     fn spread(self, plan: Parts) -> Parts {
         let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
         let paused_only = self.recorded.as_secs_f64() / MUCH_FASTER_IN_A_PAUSE + self.unseen.as_secs_f64();
         let speed = 1.0 / (MUCH_FASTER_IN_A_PAUSE * CLOSER_BY_FIRST);
         let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
         let by_records = plan.all_records as f64 * TO_THE_END * self.time.as_secs_f64() / self.records.max(1) as f64;
+        if by_time < time / 2.0 {
+            return reaching(plan);
+        }
         let recorded = by_time.min(by_records);
         let paused = (paused_only - recorded * speed).clamp(0.0, time - recorded);
-        let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all) / SPREAD_PARTS);
-        let records = (plan.all_records / u64::from(SPREAD_PARTS)).max(1);
-        Parts { first: part, longest: part, records, pause, growth: 1.0, ..plan }
+        let parts = (recorded / LEAST_PART).clamp(1.0, SPREAD_PARTS);
+        let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
+        let records = (plan.all_records as f64 / parts).max(1.0) as u64;
+        let pauses = Pauses::Growing { first: pause, by: 1.0 };
+        Parts { first: part, longest: part, records, pauses, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -147,6 +185,13 @@ impl Length {
 /// Returns a plan of one part, as long as the plan.
 fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, records: plan.all_records, ..plan }
+}
+
+/// Returns the plan in equal parts and pauses: each part stands for as much of the run as any other.
+fn reaching(plan: Parts) -> Parts {
+    let part = plan.whole / (2 * REACHING_PARTS_BY_TIME);
+    let records = (plan.all_records / REACHING_PARTS).max(1);
+    Parts { first: part, longest: part, records, pauses: Pauses::Filling, ..plan }
 }
 
 /// Returns the CPUs that others do not use: at least one, since this process has its share among them.
@@ -172,8 +217,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         first: whole / 4,
         longest: whole / 20,
         records: (all_records / PARTS_BY_RECORDS).max(1),
-        pause: whole / 30,
-        growth: 1.35,
+        pauses: Pauses::Growing { first: whole / 30, by: 1.35 },
         whole,
         all_records: all_records.max(1),
     }
@@ -228,13 +272,26 @@ mod tests {
         let plan = plan(Duration::from_secs(40), Purpose::CloserLook, MOST_CPUS);
         let spread = length(covered(4200, 6100)).spread(plan);
         let seconds = |time: Duration| (time.as_secs_f64() * 100.0).round() / 100.0;
+        let pause = |parts: Parts| match parts.pauses {
+            Pauses::Growing { first, by: 1.0 } => seconds(first),
+            other => panic!("{other:?}"),
+        };
         // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
-        assert_eq!((seconds(plan.whole), seconds(spread.longest), seconds(spread.pause)), (14.4, 0.94, 0.14));
-        assert_eq!((spread.first, spread.growth, spread.records), (spread.longest, 1.0, plan.all_records / 12));
+        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
+        assert_eq!((spread.first, spread.records), (spread.longest, plan.all_records / 24));
         // 10 M records in 4.2 s, and room for 10 M: 4.2 s are recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
-        assert_eq!((seconds(many.longest), seconds(many.pause)), (0.35, 0.17));
+        assert_eq!((seconds(many.longest), pause(many)), (0.25, 0.12));
         assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
+    }
+
+    #[test]
+    fn parts_of_a_run_that_goes_on_have_equal_weights() {
+        let plan = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
+        let parts = reaching(plan);
+        assert_eq!((parts.first, parts.pauses), (parts.longest, Pauses::Filling));
+        assert_eq!(parts.first, plan.whole / 12);
+        assert_eq!(parts.records, plan.all_records / 24);
     }
 
     fn seen(records: u64, covered: Option<Coverage>) -> Manifest {
@@ -244,7 +301,7 @@ mod tests {
     #[test]
     fn a_run_that_fits_is_looked_at_whole() {
         let budget = Budget { idle_cpus: MOST_CPUS, ..Budget::of(Duration::from_secs(50)) };
-        let first = |manifest: &Manifest| budget.plan(Purpose::CloserLook, Length::of(manifest)).unwrap().first;
+        let first = |manifest: &Manifest| budget.plan(Purpose::CloserLook, Some(Known::of(manifest))).unwrap().first;
         let parts = |recorded_s: u64, ended| {
             let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
             Some(Coverage { parts: 3, recorded_ns, reached_ns, ended })
@@ -253,10 +310,11 @@ mod tests {
         assert!(first(&seen(1_000_000, None)) > whole);
         assert!(first(&seen(1_000_000, parts(4, false))) > whole, "12 s");
         assert!(first(&seen(1_000_000, parts(1, false))) < quarter, "25.5 s: spread");
-        assert!(first(&seen(1_000_000, parts(4, true))) < whole, "nobody knows its end");
+        assert!(first(&seen(1_000_000, parts(4, true))) < quarter, "its end is not near");
         assert!(first(&seen(40_000_000, None)) < whole, "too much to replay");
-        let room = |manifest: &Manifest| budget.has_room_for(Length::of(manifest).unwrap());
+        let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
+        assert!(!room(&seen(1_000_000, parts(4, true))));
     }
 
     #[test]

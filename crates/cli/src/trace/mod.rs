@@ -10,7 +10,7 @@ mod recording;
 mod served;
 mod warm;
 
-pub(crate) use budget::{Budget, Length, Purpose};
+pub(crate) use budget::{Budget, Known, Purpose};
 pub use gauge::Gauge;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
@@ -72,7 +72,7 @@ const INSTRUCTION_SHIFT: u8 = 1;
   nearmiss trace -p 4711                               a process that runs, from a snapshot of it
 
 A trace takes some 5 s to boot where little else runs, for any command. Then the command runs slower than alone:
-52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts
+52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts \
 programs (measured). docs/reference/trace.md has more.")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file

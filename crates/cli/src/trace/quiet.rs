@@ -1,6 +1,6 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, Budget, Carry, Kept, Length, OUTPUTS, Purpose, RecordArgs, Subject, trace};
+use super::{Args, Budget, Carry, Kept, Known, OUTPUTS, Purpose, RecordArgs, Subject, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::order::OrderArg;
@@ -41,9 +41,9 @@ pub enum Look {
     /// With the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
-    /// places and with the places of fields, if `tasks` and `fields` are set. Whole where the run's `length` is known
+    /// places and with the places of fields, if `tasks` and `fields` are set. Whole where the run's end is `known`
     /// and fits.
-    Closer { tasks: bool, fields: bool, length: Option<Length> },
+    Closer { tasks: bool, fields: bool, known: Option<Known> },
 }
 
 /// A command, recorded to be diagnosed.
@@ -69,7 +69,7 @@ pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Loo
     };
     let plan = match look {
         Look::First => budget.plan(Purpose::FirstLook, None),
-        Look::Closer { length, .. } => budget.plan(Purpose::CloserLook, length),
+        Look::Closer { known, .. } => budget.plan(Purpose::CloserLook, known),
     };
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
     let recording = trace(&subject, plan, Kept::Diagnosis)?;

@@ -62,6 +62,7 @@ fn line(under: &Under, plan: Option<Parts>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearmiss_tap::parts::Pauses;
 
     #[test]
     fn a_line_names_the_part_and_what_is_left() {
@@ -69,8 +70,7 @@ mod tests {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(1),
             records: 1,
-            pause: Duration::from_secs(1),
-            growth: 1.0,
+            pauses: Pauses::Filling,
             whole: Duration::from_secs(17),
             all_records: 1,
         };

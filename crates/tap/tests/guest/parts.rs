@@ -7,7 +7,7 @@ use nearmiss_record::reference::{Control, Kind, Record, Usage};
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::{INSN_KERNEL, Insn};
 use nearmiss_tap::guest::{GuestCommand, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp};
-use nearmiss_tap::parts::Parts;
+use nearmiss_tap::parts::{Parts, Pauses};
 use nearmiss_tap::session::{Recorded, Session, TapConfig};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -119,8 +119,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
                 first: 150 * MS,
                 longest: 150 * MS,
                 records: 200_000,
-                pause: 60 * MS,
-                growth: 1.4,
+                pauses: Pauses::Growing { first: 60 * MS, by: 1.4 },
                 whole: 3000 * MS,
                 all_records: u64::MAX,
             };
@@ -142,6 +141,24 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
     });
 }
 
+/// A thread's first heap object may come in a pause, which sees no stores but those that report objects.
+#[test]
+fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
+    under_each_engine(|qemu| {
+        let plan = Parts {
+            first: MS,
+            longest: MS,
+            records: u64::MAX,
+            pauses: Pauses::Growing { first: 60_000 * MS, by: 1.0 },
+            whole: 3000 * MS,
+            all_records: u64::MAX,
+        };
+        let Some((seen, recorded)) = once_it_works(&qemu, 1, plan) else { return };
+        println!("{} objects, {:?}", seen.objects, recorded.covered);
+        assert!(recorded.covered.parts == 1 && seen.objects > 0, "{} objects, {:?}", seen.objects, recorded.covered);
+    });
+}
+
 /// QEMU must take a hundred changes: each drops all translated code.
 #[test]
 fn a_hundred_parts_do_no_harm() {
@@ -150,8 +167,7 @@ fn a_hundred_parts_do_no_harm() {
             first: 15 * MS,
             longest: 15 * MS,
             records: u64::MAX,
-            pause: 15 * MS,
-            growth: 1.0,
+            pauses: Pauses::Growing { first: 15 * MS, by: 1.0 },
             whole: 6_000 * MS,
             all_records: u64::MAX,
         };
