@@ -31,19 +31,19 @@ const MACHINE: &str = "zen4-genoa";
   nearmiss gate --markdown './old' './new' > gate.md  for a pull request
   nearmiss gate --junit gate.xml --sarif gate.sarif './old' './new'
 
-Figures are modelled: counted in a guest of a described machine, so that they do not depend on the
-host. Each side is recorded at least 3 times, with the same addresses, page placement and clock,
-and as often as it takes to separate a difference from noise. A difference inside the noise is no
+Figures are modelled: counted in a guest of a described machine, so that they do not depend on the \
+host. Each side is recorded at least 3 times, with the same addresses, page placement and clock, \
+and as often as it takes to separate a difference from noise. A difference inside the noise is no \
 difference.
 
-A limit is a share (2%) or a number of events (0). It is one of: instructions, loads, stores, l1 to
-l4, misses (of all levels), coherence (lines from other CPUs), cycles, each also with user. or
+A limit is a share (2%) or a number of events (0). It is one of: instructions, loads, stores, l1 to \
+l4, misses (of all levels), coherence (lines from other CPUs), cycles, each also with user. or \
 kernel. ahead; and walks, syscalls, syscalls.NAME, faults, switches.
 
-The command has an empty input, its output is thrown away, and of the environment it has PATH,
+The command has an empty input, its output is thrown away, and of the environment it has PATH, \
 HOME, USER, LOGNAME, TMPDIR, TZ, LANG, LC_*, LD_LIBRARY_PATH and what --env names.
 
-Exit status: 0 no figure is beyond its limit; 1 one is; 2 wrong use or bad input, also a command
+Exit status: 0 no figure is beyond its limit; 1 one is; 2 wrong use or bad input, also a command \
 that fails. docs/guide/ci.md has workflows for GitHub and GitLab.")]
 pub struct Args {
     /// The command as it was

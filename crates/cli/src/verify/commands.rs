@@ -15,8 +15,8 @@ use std::process::ExitCode;
   nearmiss verify commands --metric 'rate ([0-9.]+)' --higher './bench a' './bench b'
   nearmiss verify commands --require-gain 5% './old' './new'       exit code 1 unless 5% are sure
 
-A command's words are split as a shell splits them, variables set before it are set, and the
-program runs without a shell. Where either command needs one (pipes, $variables, patterns), both
+A command's words are split as a shell splits them, variables set before it are set, and the \
+program runs without a shell. Where either command needs one (pipes, $variables, patterns), both \
 run through `/bin/sh -c`.")]
 pub struct Args {
     /// The command to compare with

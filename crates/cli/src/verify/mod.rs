@@ -21,7 +21,7 @@ const AFTER: &str = "
   nearmiss verify commands --load './load' './old-server' './new-server'   the same of two servers
   nearmiss report                              the newest run's verdict again
 
-With --load, the CPU time of the server by the load's requests decides. A load that waits for each answer before it sends
+With --load, the CPU time of the server by the load's requests decides. A load that waits for each answer before it sends \
 again (a closed loop) slows down with the server: compare a remedy that adds latency by a load of a fixed rate.";
 
 /// A subcommand a remedy, and one for two commands.

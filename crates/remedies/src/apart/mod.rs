@@ -26,7 +26,7 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply apart --sizes 16-48 -- ./server     only blocks of these sizes
   nearmiss apply apart --json done.json -- ./server
 
-Variables and the fields of one object stay where they are: only the program's author can move them.
+Variables and the fields of one object stay where they are: only the program's author can move them. \
 Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {

@@ -35,10 +35,10 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply bypass --files -- cp big copy                            leaves nothing of either in the page cache
   nearmiss apply bypass --files --only '*.tar' -- ./backup                of these files alone
 
---copies reaches calls of memcpy, mempcpy, memmove and memset. Copies that the compiler built into the program, and
-those inside the C library, are the author's alone: nearmiss-bypass.h or the crate nearmiss-bypass.
---files is about another cache, the page cache: regular files that the command reads or writes leave nothing there, and
-what was cached before stays. Files that a program maps, and those it reads and writes by io_uring, stay as they are.
+--copies reaches calls of memcpy, mempcpy, memmove and memset. Copies that the compiler built into the program, and \
+those inside the C library, are the author's alone: nearmiss-bypass.h or the crate nearmiss-bypass. \
+--files is about another cache, the page cache: regular files that the command reads or writes leave nothing there, and \
+what was cached before stays. Files that a program maps, and those it reads and writes by io_uring, stay as they are. \
 Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {

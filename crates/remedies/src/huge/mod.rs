@@ -23,9 +23,9 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply huge -- ./program                          all memory without a file
   nearmiss apply huge --site 'program+0x11d9' -- ./program  what this call allocates (diagnose names it)
 
-A library in the program requests large pages (madvise) for each mapping and block of 2 MiB and more, and glibc from
-2.35 on for its heap (GLIBC_TUNABLES). Static and Go programs load no library, and nearmiss refuses them. The kernel must not
-refuse large pages: /sys/kernel/mm/transparent_hugepage/enabled is `madvise` or `always`. A large page takes 2 MiB of
+A library in the program requests large pages (madvise) for each mapping and block of 2 MiB and more, and glibc from \
+2.35 on for its heap (GLIBC_TUNABLES). Static and Go programs load no library, and nearmiss refuses them. The kernel must not \
+refuse large pages: /sys/kernel/mm/transparent_hugepage/enabled is `madvise` or `always`. A large page takes 2 MiB of \
 memory even where the program uses one byte of it. Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {

@@ -26,9 +26,9 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply keep -- ./program                     all that is freed
   nearmiss apply keep --at-most 256M -- ./program      give the top of the heap back when it is larger
 
-A library in the program sets two parameters of glibc's malloc (mallopt): no block is a mapping of its own, and the top of
-the heap is not given back. What is freed is handed out again, without a page fault, clearing and unmapping for each page.
-Static and Go programs load no library, and nearmiss refuses them; a program with another malloc stays as it is, and the
+A library in the program sets two parameters of glibc's malloc (mallopt): no block is a mapping of its own, and the top of \
+the heap is not given back. What is freed is handed out again, without a page fault, clearing and unmapping for each page. \
+Static and Go programs load no library, and nearmiss refuses them; a program with another malloc stays as it is, and the \
 report counts it. Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {

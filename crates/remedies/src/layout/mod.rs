@@ -27,7 +27,7 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss diagnose RUN                            shows the new declaration
   nearmiss verify commands './old' './new'         measures what it gains
 
-The places of fields are fixed when a program is built. nearmiss finds a better declaration and rehearses it on the
+The places of fields are fixed when a program is built. nearmiss finds a better declaration and rehearses it on the \
 recorded run; the author puts it into the source.",
     },
     verify_help: Help {

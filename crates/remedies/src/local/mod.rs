@@ -30,8 +30,8 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply local --home 'server+0x1a2b:0-1M=1' -- ./server its first MiB
   nearmiss apply local --pools -- ./server                       heap blocks from pools by thread (tcmalloc)
 
-A plan and a home of `all` are inherited by all that the command starts, whichever way it was built. Homes of single
-calls, and pools, need a library in the program: a static or a Go program has none, and nearmiss refuses it.
+A plan and a home of `all` are inherited by all that the command starts, whichever way it was built. Homes of single \
+calls, and pools, need a library in the program: a static or a Go program has none, and nearmiss refuses it. \
 Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {

@@ -34,10 +34,10 @@ pub const REMEDY: Remedy = Remedy {
   nearmiss apply pace --budget 5ms -- ./server
   nearmiss apply pace --interval 200us -- ./server  200 µs from the return of a wait to the next wait
 
-A thread does not sleep where a call has timeout 0, where events are sparse, where something of the last return waits
-still, where a call takes longer than the interval, and where the thread's CPU clock shows that sleeps save nothing.
-Answers come later by the interval at most: clients that wait for each answer before they send again get no more than one
-answer an interval each.
+A thread does not sleep where a call has timeout 0, where events are sparse, where something of the last return waits \
+still, where a call takes longer than the interval, and where the thread's CPU clock shows that sleeps save nothing. \
+Answers come later by the interval at most: clients that wait for each answer before they send again get no more than one \
+answer an interval each. \
 Waits in io_uring stay as they are. Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {
