@@ -16,12 +16,26 @@ use std::path::Path;
 /// How a run is modelled, and what is shown of it.
 #[derive(clap::Args)]
 pub struct How {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+}
+
+/// How a trace is modelled.
+#[derive(Default, clap::Args)]
+pub struct ModelArgs {
     /// Model the run on this machine: `host`, a preset, or a machine file [default: the one it was traced with, or host]
     #[arg(short, long, value_name = "MACHINE")]
     pub machine: Option<String>,
     /// In which order the records of several CPUs reach the model
     #[arg(long, value_enum)]
     order: Option<OrderArg>,
+}
+
+/// What is shown of a run.
+#[derive(clap::Args)]
+pub struct ShownArgs {
     /// Also what would gain less than 2%
     #[arg(long)]
     pub all: bool,
@@ -59,7 +73,7 @@ impl How {
 
     /// A run that was just recorded is known as it is, unless it is to be modelled in another order.
     pub fn recorded(&self, run: &RunDir, recorded: Recorded) -> anyhow::Result<Case> {
-        if self.order.is_some_and(|order| recorded.model.order != order.into()) {
+        if self.model.order.is_some_and(|order| recorded.model.order != order.into()) {
             return self.case(run);
         }
         Ok(Case::from(self.shown(Traced::recorded(recorded))))
@@ -69,7 +83,7 @@ impl How {
         if !run.file(run::MODEL).is_file() && run.is_recorded_now() {
             return Err(RunError::Unfinished(run.path().to_owned()).into());
         }
-        let machine = match self.machine.as_deref() {
+        let machine = match self.model.machine.as_deref() {
             Some(name) => Some(nearmiss_host::load(name)?),
             None if run.is_to_be_modelled() => Some(recorded_for(run, &run.read_json(run::MANIFEST)?)?),
             None => None,
@@ -77,11 +91,11 @@ impl How {
         progress("modelling the run");
         let modelling = progress::of("modelling the run");
         let on_progress = |done, of| modelling.at(done, of);
-        Ok(self.shown(Traced::open(run, machine.as_ref(), self.order.map(Into::into), &on_progress)?))
+        Ok(self.shown(Traced::open(run, machine.as_ref(), self.model.order.map(Into::into), &on_progress)?))
     }
 
     fn shown(&self, mut traced: Traced) -> Traced {
-        traced.thorough = self.all;
+        traced.thorough = self.shown.all;
         let replays = progress::of("rehearsing");
         traced.on_progress = Box::new(move |done, of| replays.at(done as u64, of as u64));
         traced

@@ -2,30 +2,36 @@
 
 use crate::Remedies;
 use crate::by_remedy::{chosen_remedy, of_remedies};
-use crate::case::How;
+use crate::case::{How, ModelArgs, ShownArgs};
 use crate::output::print;
 use crate::progress::progress;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
-use nearmiss_analysis::{Case, CaseError, Parameter, RehearsalRequest, Remedy, Value};
+use nearmiss_analysis::{Case, CaseError, Needs, Parameter, RehearsalRequest, Remedy, Value};
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::rehearsal::{Rehearsals, SCHEMA};
 use nearmiss_record::run;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Arguments that `rehearse` takes beside the remedy's parameter.
+/// Arguments that `rehearse` takes beside the remedy's parameter, and beside those of the model where one is made.
 #[derive(clap::Args)]
 struct Own {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
     #[command(flatten)]
-    how: How,
+    shown: ShownArgs,
+}
+
+/// Whether the remedy looks at runs that are modelled; an observation is not.
+fn has_model(remedy: &Remedy) -> bool {
+    remedy.needs != Needs::Observation
 }
 
 /// A subcommand a remedy.
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
     let arguments = |command: Command, remedy: &Remedy| {
+        let command = if has_model(remedy) { ModelArgs::augment_args(command) } else { command };
         Own::augment_args(command).arg(values(remedy.parameter)).args(remedy.limit.map(limit))
     };
     of_remedies(command, remedies, |remedy| remedy.rehearse_help, arguments)
@@ -52,15 +58,17 @@ fn limit(parameter: Parameter) -> Arg {
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = chosen_remedy(given, remedies)?;
-    let own = Own::from_arg_matches(given)?;
+    let Own { run, shown } = Own::from_arg_matches(given)?;
+    let model = if has_model(remedy) { ModelArgs::from_arg_matches(given)? } else { ModelArgs::default() };
+    let how = How { model, shown };
     let mut values: Vec<Value> = given.get_many(remedy.parameter.name).into_iter().flatten().cloned().collect();
     values.sort();
     values.dedup();
     let limit = remedy.limit.and_then(|limit| given.get_one(limit.name).cloned());
-    let (run, case) = own.how.open(own.run.as_deref(), Path::new(run::DEFAULT_PARENT), &[remedy])?;
-    let rehearsals = rehearse(remedy, &case, &RehearsalRequest { values, limit }, own.how.all)?;
+    let (run, case) = how.open(run.as_deref(), Path::new(run::DEFAULT_PARENT), &[remedy])?;
+    let rehearsals = rehearse(remedy, &case, &RehearsalRequest { values, limit }, how.shown.all)?;
     run.write_json(run::REHEARSALS, &rehearsals)?;
-    if own.how.json {
+    if how.shown.json {
         print(&format!("{}\n", serde_json::to_string(&rehearsals).context("rehearsals")?))?;
     } else {
         print(&nearmiss_report::rehearsals::render(&rehearsals))?;

@@ -98,7 +98,7 @@ fn with_observed(
     let case = args.how.case(observed)?;
     let able: Vec<_> = remedies.iter().filter(|remedy| remedy.needs != Needs::Trace).copied().collect();
     let detected = detect(&case, &able)?;
-    let of_waits = judge(&case, &detected, Options { all: args.how.all, measured: None }, &progress)?;
+    let of_waits = judge(&case, &detected, Options { all: args.how.shown.all, measured: None }, &progress)?;
     findings.command = of_waits.command;
     if !of_waits.findings.is_empty() {
         (findings.healthy, findings.unexplained) = (None, None);

@@ -78,7 +78,7 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let mut phases = Phases::begin();
     let (runs, findings) =
         if args.live { live::live(&args, remedies, &mut phases)? } else { one(&args, remedies, &mut phases)? };
-    if args.how.json {
+    if args.how.shown.json {
         print(&format!("{}\n", serde_json::to_string(&findings).context("findings")?))?;
     } else {
         let page = nearmiss_report::findings::render(&findings, terminal_width());
@@ -143,7 +143,7 @@ fn judged(
     };
     phases.ended("detection", Instant::now());
     let covered = case.traced.as_ref().and_then(|traced| traced.manifest.covered);
-    let mut findings = judge(&case, &detected, Options { all: args.how.all, measured }, &progress)?;
+    let mut findings = judge(&case, &detected, Options { all: args.how.shown.all, measured }, &progress)?;
     phases.ended("rehearsals", Instant::now());
     if covered.is_some_and(|covered| covered.ended) && !args.running.is_given() && !args.live {
         findings.notes.push(LATER.to_owned());
@@ -226,7 +226,7 @@ fn trace<'r>(
 ) -> anyhow::Result<Suspected<'r>> {
     let restored = subject.snapshot.filter(|_| args.command.is_empty()).map(|snapshot| command_of(snapshot));
     let diagnosed = Diagnosed {
-        machine: args.how.machine.as_deref(),
+        machine: args.how.model.machine.as_deref(),
         record: &args.record,
         runs: &args.runs,
         command: restored.as_deref().unwrap_or(&args.command),
@@ -241,7 +241,7 @@ fn trace<'r>(
         }
         anyhow::Ok((run, case, is_interrupted))
     };
-    if args.how.all || args.measure {
+    if args.how.shown.all || args.measure {
         let (run, case, _) = record(Look::Closer { tasks: false, fields: true, known: None }, subject.budget, phases)?;
         return Ok((run, case, None));
     }

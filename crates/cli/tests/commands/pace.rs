@@ -90,6 +90,17 @@ interval   calls  sleeps  CPU saved  pays  added, mean  added, p99
     assert_eq!(table, expected);
 }
 
+/// Remedies that look at an observation have no machine and no order of CPUs to choose.
+#[test]
+fn a_rehearsal_on_an_observation_has_no_options_of_the_model() {
+    let place = tempfile::tempdir().unwrap();
+    let help = |remedy: &str| output_of(place.path(), &["rehearse", remedy, "--help"]);
+    let has_model = |help: &str| ["--machine", "--order"].map(|option| help.contains(option));
+    assert_eq!(has_model(&help("pace")), [false, false]);
+    assert_eq!(has_model(&help("color")), [true, true]);
+    assert!(help("pace").contains("--budget"));
+}
+
 #[test]
 fn a_run_without_a_gain_is_reported_and_a_missing_log_is_requested() {
     let place = tempfile::tempdir().unwrap();
