@@ -5,14 +5,19 @@ use clap::{ArgMatches, Command};
 use nearmiss_analysis::{Help, Remedy};
 
 /// A verb's command with a subcommand a remedy. `help` returns the remedy's help for the verb, `arguments` adds those of
-/// the remedy and the verb; the examples of the verb's own help are the first of each remedy.
+/// the remedy and the verb. The examples of the verb's own help are the first of each remedy that name the verb and the
+/// remedy; a remedy that is left to the program's author has none.
 pub fn of_remedies(
     command: Command,
     remedies: Remedies,
     help: fn(&Remedy) -> Help,
     arguments: impl Fn(Command, &'static Remedy) -> Command,
 ) -> Command {
-    let first = |remedy: &&Remedy| help(remedy).after.lines().nth(1).map(str::to_owned);
+    let verb = command.get_name();
+    let first = |remedy: &&Remedy| {
+        let begins = format!("  nearmiss {verb} {} ", remedy.name);
+        help(remedy).after.lines().find(|line| line.starts_with(&begins)).map(str::to_owned)
+    };
     let examples: Vec<String> = ["Examples:".to_owned()].into_iter().chain(remedies.iter().filter_map(first)).collect();
     let one = |remedy: &&'static Remedy| {
         let help = help(remedy);

@@ -16,8 +16,8 @@ const UNPACK: &str = include_str!("../../../scripts/setup-kernel.sh");
 /// Arguments of `nearmiss kernel`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  nearmiss kernel                          which kernel the guests of `trace` boot
-  nearmiss kernel --unpack                 fetch Debian's newest 6.12 cloud kernel with apt, unpack it, install nothing
+  nearmiss kernel           which kernel the guests of `trace` boot
+  nearmiss kernel --unpack  fetch Debian's newest 6.12 cloud kernel by apt, unpack, install nothing
   nearmiss kernel --unpack ./linux-image-6.12.63+deb12-cloud-amd64_6.12.63-1_amd64.deb
 
 Kernels lie under $XDG_CACHE_HOME/nearmiss/kernel (~/.cache/nearmiss/kernel): remove a directory there to forget one.")]

@@ -29,15 +29,15 @@ const MISS_PERIOD: u64 = 10_007;
 /// Arguments of `nearmiss observe`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  nearmiss observe -- make -j2                 all that this machine can, on a command and what it starts
-  nearmiss observe -p 1234 --for 10s           a running process, for a time
-  nearmiss observe -a --io --for 5s            block I/O of the whole machine
-  nearmiss observe --locks --log -- ./server   every wait by itself: then nearmiss report --log
-  nearmiss observe -e page-faults@16 -- CMD    any event that `perf list` names, one sample for 16 of them
-  nearmiss observe --cgroup /sys/fs/cgroup/x   a cgroup; from the host, a container is one
-  nearmiss observe --polls --load 'redis-benchmark -q' -- redis-server     a server, while a load runs
-  nearmiss observe --top -a                    the same figures of each second, in the terminal
-  nearmiss report --html                       the newest run as a page")]
+  nearmiss observe -- make -j2                all instruments, on a command and what it starts
+  nearmiss observe -p 1234 --for 10s          a running process, for a time
+  nearmiss observe -a --io --for 5s           block I/O of the whole machine
+  nearmiss observe --locks --log -- ./server  every wait by itself: then nearmiss report --log
+  nearmiss observe -e page-faults@16 -- CMD   any event of `perf list`, one sample for 16 of them
+  nearmiss observe --cgroup /sys/fs/cgroup/x  a cgroup; from the host, a container is one
+  nearmiss observe --polls --load 'redis-benchmark -q' -- redis-server  a server, while a load runs
+  nearmiss observe --top -a                   the same figures of each second, in the terminal
+  nearmiss report --html                      the newest run as a page")]
 pub struct Args {
     #[command(flatten)]
     instruments: Instruments,
@@ -60,7 +60,8 @@ pub struct Args {
     stacks: Stacks,
     #[command(flatten)]
     load: LoadArgs,
-    /// Keep every lock wait and every poll, not only their sums
+    /// Keep every lock wait and every poll, not only their sums. Goes with --locks and --polls; both are on where no
+    /// instrument and no event is chosen
     #[arg(long)]
     log: bool,
     /// Also count how often libc's mutexes are taken, so that waits are a share of that; each taking, by anybody, then

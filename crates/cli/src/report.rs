@@ -23,11 +23,11 @@ use std::process::ExitCode;
   nearmiss report                      the newest run
   nearmiss report RUN -m zen3-milan    its kept trace on another machine
   nearmiss report --html               a page beside the run, its path on stdout
-  nearmiss report --code               source lines and instructions of the functions with the most cycles
+  nearmiss report --code               lines and instructions of the functions with the most cycles
   nearmiss report --function memcpy    the same of one function; of an observed run its callers too
   nearmiss report --log                every lock wait and poll that observe --log kept
   nearmiss report VERIFIED             the verdict of a run of verify, again
-  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side: what got better, what worse")]
+  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,

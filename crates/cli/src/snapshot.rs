@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Clone, Default, clap::Args)]
 pub struct SnapshotArgs {
     /// Instead of a command: a process that runs, with all that descend from it. A snapshot is taken of it, which runs on
-    /// in the guest; the process itself runs on here. Again for another one
+    /// in the guest; the process itself runs on here. Needs root. Again for another one
     #[arg(
         short,
         long = "pid",
@@ -132,9 +132,10 @@ pub fn of_running(findings: &mut Findings, snapshot: &Snapshot, remedies: Remedi
         }
     }
     if !later.is_empty() {
+        let act = if later.len() == 1 { "acts" } else { "act" };
         findings
             .notes
-            .push(format!("A process that runs stays as it is: {} act from the next start on.", later.join(", ")));
+            .push(format!("A process that runs stays as it is: {} {act} from the next start on.", later.join(", ")));
     }
 }
 

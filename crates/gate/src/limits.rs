@@ -15,7 +15,8 @@ pub enum LimitError {
     /// Nothing is called so.
     #[error(
         "no figure is called `{0}`; there are instructions, loads, stores, l1 to l4, misses (all levels), coherence, \
-         cycles, each also with user. or kernel. ahead of it, and walks, syscalls, syscalls.NAME, faults, switches"
+         cycles, each also with user. or kernel. ahead of it, and walks, syscalls, syscalls.NAME, faults, switches; \
+         user and kernel alone are all figures of a mode"
     )]
     NoFigure(String),
 }

@@ -33,14 +33,14 @@ const LATER: &str = "The command's later course: --live runs it here and records
 /// Arguments of `nearmiss diagnose`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  nearmiss diagnose                    the newest run
-  nearmiss diagnose RUN -m zen3-milan  a run, on another machine
-  nearmiss diagnose -- ./prog          trace a command in a guest, then diagnose it: an answer within a minute
-  nearmiss diagnose --within 5m -- make    more of it, in five minutes; --within 0: all of it
-  nearmiss diagnose --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
-  nearmiss diagnose -p 4711            a process that runs, from a snapshot of it: it pauses for a blink, and runs on
-  nearmiss diagnose --measure -- ./prog its modelled time beside the time it takes here, and gains by the latter
-  nearmiss diagnose --live -- ./long   run it here at full speed; snapshots at three or four moments are recorded (root)
+  nearmiss diagnose                      the newest run
+  nearmiss diagnose RUN -m zen3-milan    a run, on another machine
+  nearmiss diagnose -- ./prog            a command, traced in a guest: an answer within a minute
+  nearmiss diagnose --within 5m -- make  more of it, in five minutes; --within 0: all of it
+  nearmiss diagnose --load 'redis-benchmark -n 1000' -- redis-server  a server, while a load runs
+  nearmiss diagnose -p 4711              a process, from a snapshot: it pauses and runs on (root)
+  nearmiss diagnose --measure -- ./prog  its time here beside the modelled one, and gains by it
+  nearmiss diagnose --live -- ./long     run it here at full speed, record moments of it (root)
 
 Each finding is rehearsed in some 5 to 11 replays of the trace, in a few passes over it that use all CPUs: seconds for a run \
 of a few million references, a minute or more for a long one. The last line on standard error shows what took how long.")]
@@ -62,7 +62,9 @@ pub struct Args {
     /// it at three or four moments are recorded instead of its start: for programs too long for the guest. Snapshots need root
     #[arg(long, requires = "command", conflicts_with_all = ["measure", "load"])]
     live: bool,
-    /// Also run the command on this machine, a few times: gains are then shares of the CPU time that it takes here
+    /// Also run the command on this machine, a few times: gains are then shares of the CPU time that it takes here. A
+    /// command is recorded once then, every access, without a first look. The recording must be modelled on host, and
+    /// be whole: the time of parts is not measured, and --within 0 records all of a long command
     #[arg(long, conflicts_with = "pid")]
     measure: bool,
     /// Directory for runs

@@ -32,13 +32,15 @@ const MACHINE: &str = "zen4-genoa";
   nearmiss gate --junit gate.xml --sarif gate.sarif './old' './new'
 
 Figures are modelled: counted in a guest of a described machine, so that they do not depend on the \
-host. Each side is recorded at least 3 times, with the same addresses, page placement and clock, \
-and as often as it takes to separate a difference from noise. A difference inside the noise is no \
-difference.
+host. Each side is recorded at least 3 times (--recordings), with the same addresses, page placement \
+and clock. More recordings are made, 10 at most (--at-most), while a mean is beyond its limit and \
+they could make that certain. A gate fails only after 5 recordings of the new side, unless \
+--at-most is less. A difference inside the noise is no difference.
 
-A limit is a share (2%) or a number of events (0). It is one of: instructions, loads, stores, l1 to \
-l4, misses (of all levels), coherence (lines from other CPUs), cycles, each also with user. or \
-kernel. ahead; and walks, syscalls, syscalls.NAME, faults, switches.
+A limit is a share (2%) or a number of events (0). It is for one of these figures: instructions, \
+loads, stores, l1 to l4, misses (of all levels), coherence (lines from other CPUs), cycles, each \
+also with user. or kernel. ahead; walks, syscalls, syscalls.NAME, faults, switches; or for all \
+figures of a mode: user, kernel. The narrowest name decides.
 
 The command has an empty input, its output is thrown away, and of the environment it has PATH, \
 HOME, USER, LOGNAME, TMPDIR, TZ, LANG, LC_*, LD_LIBRARY_PATH and what --env names.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   nearmiss machine list
-  nearmiss machine show zen4-genoa > mine.toml   (change it, then: nearmiss trace -m ./mine.toml -- CMD)
+  nearmiss machine show zen4-genoa > mine.toml  change it, then nearmiss trace -m ./mine.toml -- CMD
   nearmiss machine host --uncalibrated")]
 pub struct Args {
     #[command(subcommand)]

@@ -69,10 +69,11 @@ const INSTRUCTION_SHIFT: u8 = 1;
   nearmiss trace --from mark:1 --until mark:2 -- ./p   the part between two marks of nearmiss.h
   nearmiss trace --from symbol:f --for 50Minsn -- ./p  from the first call of a function
   nearmiss trace --load 'redis-benchmark -n 1000' -- redis-server    a server, while a load runs
-  nearmiss trace -p 4711                               a process that runs, from a snapshot of it
+  nearmiss trace -p 4711                               a process that runs, from a snapshot (root)
 
-A trace takes some 5 s to boot where little else runs, for any command. Then the command runs slower than alone:
-52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts \
+The first trace in a guest of a given shape (CPUs, memory, nodes, clock, kernel) boots the guest, in some 5 to 10 s, \
+and saves it; later traces restore it, in under a second where little else runs. Then the command runs slower than \
+alone: 52 times where it follows pointers, 81 for gzip, 147 for sort, 172 for gcc, 421 where it starts \
 programs (measured). docs/reference/trace.md has more.")]
 pub struct Args {
     /// Machine to model and to shape the guest by: `host`, a preset, or a machine file

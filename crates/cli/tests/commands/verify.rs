@@ -198,7 +198,11 @@ fn a_verify_run_has_no_other_forms() {
 fn help_has_examples() {
     let place = tempfile::tempdir().unwrap();
     let help = |arguments: &[&str]| text(&nearmiss(place.path(), arguments).stdout);
-    assert!(help(&["verify", "--help"]).contains("\n  nearmiss verify commands './old' './new'     is the second"));
+    let verb = help(&["verify", "--help"]);
+    assert!(verb.contains("\n  nearmiss verify commands './old' './new'     is the second"), "{verb}");
+    assert_eq!(verb.matches("nearmiss verify commands './old' './new'").count(), 1, "{verb}");
+    // A remedy that is left to the program's author is no example of a verb.
+    assert!(!help(&["apply", "--help"]).contains("nearmiss diagnose"));
     assert!(help(&["report", "--help"]).contains("\n  nearmiss report --compare RUN1 RUN2  two runs of trace"));
     insta::assert_snapshot!(help(&["verify", "commands", "--help"]));
 }

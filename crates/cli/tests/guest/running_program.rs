@@ -56,7 +56,7 @@ fn crowded_sets_are_found_mid_run_and_the_program_runs_on() {
     // A comparison of two runs of the command is not about this process.
     assert!(finding["verify"].is_null() && finding["apply"][2] == "color", "{finding:#}");
     let notes = findings["notes"].to_string();
-    assert!(notes.contains("color act from the next start on"), "{notes}");
+    assert!(notes.contains("color acts from the next start on"), "{notes}");
     let paused = format!("process {pid} (aligned-tasks) paused 0.");
     assert!(stderr(&output).contains(&paused), "{}", stderr(&output));
     assert_eq!(program.harmed(), Vec::<String>::new());

@@ -22,6 +22,9 @@ const TALK: [(&str, &[&str]); 6] = [
 /// Words of [`TALK`] in a thousand lines: kept names of fields, flags and foreign calls. The bound may only fall.
 const MOST_TALK: f64 = 0.3;
 
+/// Help is wrapped behind this column.
+const HELP_COLUMNS: usize = 100;
+
 /// Words that stand for a thing named elsewhere.
 const PRONOUNS: [&str; 8] = ["It", "Its", "They", "Their", "Them", "These", "Those", "That"];
 
@@ -187,6 +190,26 @@ fn a_remedy_is_named_in_its_folder_and_in_the_registry_alone() {
         text: format!("run({:?})", nearmiss_remedies::REMEDIES[0].name),
     };
     assert_eq!(names_of_remedies(&bad, nearmiss_remedies::REMEDIES[0].name).len(), 1);
+}
+
+/// Returns the examples of help texts that clap would wrap: a wrapped line is no line to copy.
+fn wrapped_examples(source: &Source) -> Vec<String> {
+    let is_too_long = |line: &str| {
+        let text = line.strip_suffix(")]").or(line.strip_suffix(',')).or(line.strip_suffix(';')).unwrap_or(line);
+        line.starts_with("  nearmiss ") && text.trim_end_matches('"').chars().count() > HELP_COLUMNS
+    };
+    let long = source.text.lines().enumerate().filter(|(_, line)| is_too_long(line));
+    long.map(|(i, line)| format!("{}:{}: {}", source.path, i + 1, line.trim())).collect()
+}
+
+#[test]
+fn an_example_fits_into_the_help() {
+    let sources = sources();
+    let ours = sources.iter().filter(|source| source.path.starts_with("crates/") && source.path.ends_with(".rs"));
+    assert_eq!(ours.flat_map(wrapped_examples).collect::<Vec<_>>(), Vec::<String>::new());
+    let example = |columns: usize| format!("{:columns$}\",", "  nearmiss doctor");
+    let found = |columns| wrapped_examples(&Source { path: "a.rs".into(), text: example(columns) + "\n" }).len();
+    assert_eq!([found(HELP_COLUMNS), found(HELP_COLUMNS + 1)], [0, 1]);
 }
 
 /// Returns the number of [`TALK`]'s words; an identifier is as many words as it has parts.

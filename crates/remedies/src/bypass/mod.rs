@@ -27,13 +27,13 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Let chosen copies go past the CPU's caches, so that they evict nothing",
         after: "Examples:
-  nearmiss apply bypass --copies --site keep_record -- ./program          copies that this function calls for
-  nearmiss apply bypass --copies --site program+0x1234 -- ./program       the call at this address, as diagnose prints it
+  nearmiss apply bypass --copies --site keep_record -- ./program     copies that this function makes
+  nearmiss apply bypass --copies --site program+0x1234 -- ./program  one call, as diagnose prints it
   nearmiss apply bypass --copies --site keep_record --min 64k -- ./program
-  nearmiss apply bypass --copies --every-copy -- ./program                all copies of 1 MiB and more (--min 256k: of 256 KiB)
-  nearmiss apply bypass --copies -- ./program                             changes nothing, counts large copies
-  nearmiss apply bypass --files -- cp big copy                            leaves nothing of either in the page cache
-  nearmiss apply bypass --files --only '*.tar' -- ./backup                of these files alone
+  nearmiss apply bypass --copies --every-copy -- ./program           all copies of 1 MiB and more
+  nearmiss apply bypass --copies -- ./program                        counts large copies, no more
+  nearmiss apply bypass --files -- cp big copy                       adds nothing to the page cache
+  nearmiss apply bypass --files --only '*.tar' -- ./backup           the same of these files alone
 
 --copies reaches calls of memcpy, mempcpy, memmove and memset. Copies that the compiler built into the program, and \
 those inside the C library, are the author's alone: nearmiss-bypass.h or the crate nearmiss-bypass. \
@@ -45,15 +45,15 @@ Nothing persists: the next run without it is as before.",
         about: "Does it help to let chosen copies go past the caches?",
         after: "Examples:
   nearmiss verify bypass --copies --site keep_record -- ./program
-  nearmiss verify bypass --copies --site keep_record --beside './other' -- ./program    and does it help another?
-  nearmiss verify bypass --files -- cp big copy                                         what does the copy pay for it?",
+  nearmiss verify bypass --copies --site keep_record --beside ./other -- ./prog  does ./other gain?
+  nearmiss verify bypass --files -- cp big copy                                  what does it cost?",
     },
     rehearse_help: Help {
         about: "The run with the copies of each call site, and of all together, past the caches",
         after: "Examples:
-  nearmiss rehearse bypass                              the newest run, recorded with --carry stores
+  nearmiss rehearse bypass                                          the newest run (--carry stores)
   nearmiss rehearse bypass RUN --sites keep_record,program+0x1234
-  nearmiss observe --io -- cp big copy && nearmiss rehearse bypass    which pages of others would stay cached",
+  nearmiss observe --io -- cp big copy && nearmiss rehearse bypass  pages of others that would stay",
     },
     needs: Needs::Either,
     options: Args::augment_args,

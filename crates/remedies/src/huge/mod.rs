@@ -21,7 +21,7 @@ pub const REMEDY: Remedy = Remedy {
         about: "Put the heap and anonymous mappings into pages of 2 MiB",
         after: "Examples:
   nearmiss apply huge -- ./program                          all memory without a file
-  nearmiss apply huge --site 'program+0x11d9' -- ./program  what this call allocates (diagnose names it)
+  nearmiss apply huge --site 'program+0x11d9' -- ./program  what this call allocates (see diagnose)
 
 A library in the program requests large pages (madvise) for each mapping and block of 2 MiB and more, and glibc from \
 2.35 on for its heap (GLIBC_TUNABLES). Static and Go programs load no library, and nearmiss refuses them. The kernel must not \

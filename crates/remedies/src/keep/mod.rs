@@ -23,8 +23,8 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Let malloc keep the memory that the program frees",
         after: "Examples:
-  nearmiss apply keep -- ./program                     all that is freed
-  nearmiss apply keep --at-most 256M -- ./program      give the top of the heap back when it is larger
+  nearmiss apply keep -- ./program                 all that is freed
+  nearmiss apply keep --at-most 256M -- ./program  give the top of the heap back when it is larger
 
 A library in the program sets two parameters of glibc's malloc (mallopt): no block is a mapping of its own, and the top of \
 the heap is not given back. What is freed is handed out again, without a page fault, clearing and unmapping for each page. \

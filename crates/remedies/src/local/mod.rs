@@ -23,29 +23,30 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Bind tasks to CPUs, and choose the memory nodes of mappings, of blocks, or of all memory",
         after: "Examples:
-  nearmiss apply local --bind round-robin -- ./server            each new task on the next node
-  nearmiss apply local --bind 0,2,1,3 -- ./server                each new task on the next CPU of the plan
-  nearmiss apply local --home all=interleave -- ./server         all memory page by page; static and Go programs too
-  nearmiss apply local --home 'server+0x1a2b=1' -- ./server      what this call allocates (diagnose names it)
-  nearmiss apply local --home 'server+0x1a2b:0-1M=1' -- ./server its first MiB
-  nearmiss apply local --pools -- ./server                       heap blocks from pools by thread (tcmalloc)
+  nearmiss apply local --bind round-robin -- ./server             each new task on the next node
+  nearmiss apply local --bind 0,2,1,3 -- ./server                 new tasks on these CPUs, in turn
+  nearmiss apply local --home all=interleave -- ./server          all memory page by page
+  nearmiss apply local --home 'server+0x1a2b=1' -- ./server       what this call allocates
+  nearmiss apply local --home 'server+0x1a2b:0-1M=1' -- ./server  its first MiB
+  nearmiss apply local --pools -- ./server                        heap blocks from pools by thread
 
-A plan and a home of `all` are inherited by all that the command starts, whichever way it was built. Homes of single \
-calls, and pools, need a library in the program: a static or a Go program has none, and nearmiss refuses it. \
+A plan and a home of `all` are inherited by all that the command starts, static and Go programs included. Homes of \
+single calls, which `diagnose` names, and pools need a library in the program: a static or a Go program has none, and \
+nearmiss refuses it. \
 Nothing persists: the next run without it is as before.",
     },
     verify_help: Help {
         about: "Does it help to bind tasks, and to choose the nodes of memory?",
         after: "Examples:
   nearmiss verify local --bind round-robin -- ./program
-  nearmiss verify local --in-guests pentium3-xeon-numa-2x2 --home all=interleave -- ./program   modelled",
+  nearmiss verify local --in-guests pentium3-xeon-numa-2x2 --home all=interleave -- ./prog  modelled",
     },
     rehearse_help: Help {
         about: "The run with its pages on other nodes, or its tasks on other CPUs",
         after: "Examples:
   nearmiss rehearse local                                 the newest run
   nearmiss rehearse local RUN --policies interleave,used  some homes only
-  nearmiss rehearse local --policies compact,0/2/1/3      tasks bound: node after node, and by a plan
+  nearmiss rehearse local --policies compact,0/2/1/3      tasks bound node by node, and by a plan
 
 Tasks are bound in the recorded order, and what the kernel does at its own addresses stays as it was.",
     },

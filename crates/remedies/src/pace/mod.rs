@@ -32,7 +32,7 @@ pub const REMEDY: Remedy = Remedy {
         after: "Examples:
   nearmiss apply pace -- ./server                   the longest interval that adds 1 ms at most
   nearmiss apply pace --budget 5ms -- ./server
-  nearmiss apply pace --interval 200us -- ./server  200 µs from the return of a wait to the next wait
+  nearmiss apply pace --interval 200us -- ./server  200 µs from a wait's return to the next wait
 
 A thread does not sleep where a call has timeout 0, where events are sparse, where something of the last return waits \
 still, where a call takes longer than the interval, and where the thread's CPU clock shows that sleeps save nothing. \

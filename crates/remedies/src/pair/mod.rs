@@ -28,9 +28,9 @@ pub const REMEDY: Remedy = Remedy {
     apply_help: Help {
         about: "Put tasks that share well on CPUs that share a cache",
         after: "Examples:
-  nearmiss apply pair --table RUN -- ./server          by the pairs of a run that was rehearsed
-  nearmiss apply pair --table RUN -p 1234              a process that runs already, until it ends or Ctrl-C
-  nearmiss apply pair --with sched-ext --table RUN -- ./server    a scheduler in the kernel puts them together
+  nearmiss apply pair --table RUN -- ./server                   by the pairs of a rehearsed run
+  nearmiss apply pair --table RUN -p 1234                       a process, until its end or Ctrl-C
+  nearmiss apply pair --with sched-ext --table RUN -- ./server  by a scheduler in the kernel
 
 Masks of affinity are given back, however nearmiss ends. A mask that the program set itself is left alone.",
     },
