@@ -1,6 +1,7 @@
 //! Cycles of a run as it was, and under changes, on the same placements of pages.
 
 use crate::cost::Cost;
+use crate::parts::{self, PartSaving};
 use crate::placements::{AGREED_BY_TWO, seeds};
 use crate::replay::CaseError;
 use crate::replays::{Replays, spread};
@@ -66,9 +67,12 @@ impl Compared {
         spread(self.costs[0].iter().zip(&self.costs[at]).map(saved))
     }
 
-    /// Ends of the share that a change saves of the whole run in stalls, where parts of it were recorded.
-    pub fn stalls_of_whole_run(&self, at: usize) -> Option<SavingRange> {
+    /// Ends of the share that a change saves of the whole run, where parts of it were recorded. `beside`: by part,
+    /// what it saves beside its stalls, and cycles among the computing ones that are not spread over all instructions.
+    pub fn of_whole_run(&self, at: usize, beside: &[PartSaving]) -> Option<SavingRange> {
         let [before, after] = [0, at].map(|at| self.costs[at].first());
-        before?.saved_of_whole_run(after?, self.computing_cycles)
+        let apart: f64 = beside.iter().map(|part| part.cycles).sum();
+        let computing_cycles = self.computing_cycles.saturating_sub(apart as u64);
+        parts::interval(&before?.by_part, &after?.by_part, computing_cycles, beside)
     }
 }

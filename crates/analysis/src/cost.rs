@@ -31,7 +31,7 @@ pub struct Cost {
 impl Cost {
     /// Ends of the share of the whole run's cycles that `after` saves of this, where parts of it were recorded.
     pub fn saved_of_whole_run(&self, after: &Cost, computing_cycles: u64) -> Option<SavingRange> {
-        parts::interval(&self.by_part, &after.by_part, computing_cycles)
+        parts::interval(&self.by_part, &after.by_part, computing_cycles, &[])
     }
 }
 

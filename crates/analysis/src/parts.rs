@@ -43,18 +43,25 @@ pub fn of_whole_run(parts: &[PartSaving]) -> Option<SavingRange> {
     Some(SavingRange { low, high: gain + reach, by_one_part, gaining_parts })
 }
 
-/// Ends for parts with these costs before and after. `computing_cycles` are the cycles of all parts that no stall is in.
-pub(crate) fn interval(before: &[PartCost], after: &[PartCost], computing_cycles: u64) -> Option<SavingRange> {
+/// Ends for parts with these costs before and after. `computing_cycles` are the cycles of all parts that no stall is in;
+/// `beside` are further ones by part, if any.
+pub(crate) fn interval(
+    before: &[PartCost],
+    after: &[PartCost],
+    computing_cycles: u64,
+    beside: &[PartSaving],
+) -> Option<SavingRange> {
     if after.len() != before.len() {
         return None;
     }
     let instructions: u64 = before.iter().map(|part| part.instructions).sum();
     let computing = computing_cycles as f64 / instructions.max(1) as f64;
-    let part = |(before, after): (&PartCost, &PartCost)| PartSaving {
-        cycles: before.instructions as f64 * computing + before.stall_cycles as f64,
-        saved: before.stall_cycles as f64 - after.stall_cycles as f64,
+    let beside = beside.iter().copied().chain(std::iter::repeat(PartSaving::default()));
+    let part = |((before, after), beside): ((&PartCost, &PartCost), PartSaving)| PartSaving {
+        cycles: before.instructions as f64 * computing + before.stall_cycles as f64 + beside.cycles,
+        saved: before.stall_cycles as f64 - after.stall_cycles as f64 + beside.saved,
     };
-    of_whole_run(&before.iter().zip(after).map(part).collect::<Vec<_>>())
+    of_whole_run(&before.iter().zip(after).zip(beside).map(part).collect::<Vec<_>>())
 }
 
 /// Two-sided 95% quantile of Student's t.
@@ -74,7 +81,7 @@ mod tests {
     #[test]
     fn parts_that_gain_alike_leave_no_doubt() {
         let (before, after) = ([part(100, 100), part(50, 50)], [part(100, 60), part(50, 30)]);
-        let SavingRange { low, high, .. } = interval(&before, &after, 150).unwrap();
+        let SavingRange { low, high, .. } = interval(&before, &after, 150, &[]).unwrap();
         assert!((low - 0.2).abs() < 1e-12 && (high - 0.2).abs() < 1e-12, "{low} {high}");
     }
 
@@ -82,7 +89,7 @@ mod tests {
     fn one_part_that_gains_alone_proves_nothing() {
         let before = [part(100, 100); 7];
         let after = [part(100, 30), before[0], before[0], before[0], before[0], before[0], before[0]];
-        let SavingRange { low, high, by_one_part, gaining_parts } = interval(&before, &after, 700).unwrap();
+        let SavingRange { low, high, by_one_part, gaining_parts } = interval(&before, &after, 700, &[]).unwrap();
         assert_eq!((by_one_part, gaining_parts), (1.0, 1));
         // Savings of 70 in one part of seven of 200 cycles each: 5% ± t(6) 0.05, and no part that loses.
         assert_eq!(low, 0.0);
@@ -90,8 +97,20 @@ mod tests {
     }
 
     #[test]
+    fn savings_beside_the_stalls_count_in_their_own_parts() {
+        let parts = [part(100, 0); 4];
+        let beside = |saved: f64| PartSaving { cycles: 100.0, saved };
+        let alike = interval(&parts, &parts, 400, &[beside(40.0); 4]).unwrap();
+        assert!((alike.low - 0.2).abs() < 1e-12 && (alike.high - 0.2).abs() < 1e-12, "{alike:?}");
+        let unlike = interval(&parts, &parts, 400, &[80.0, 0.0, 80.0, 0.0].map(beside)).unwrap();
+        assert_eq!((unlike.low, unlike.gaining_parts), (0.0, 2));
+        // Savings of 40 ± 40 in parts of 200 cycles: 20% ± t(3) 11.5%.
+        assert!((unlike.high - (0.2 + 3.182_446 * 0.2 / 3f64.sqrt())).abs() < 1e-5, "{unlike:?}");
+    }
+
+    #[test]
     fn a_whole_run_has_no_interval() {
-        assert_eq!(interval(&[part(1, 1)], &[part(1, 0)], 1), None);
-        assert_eq!(interval(&[], &[], 0), None);
+        assert_eq!(interval(&[part(1, 1)], &[part(1, 0)], 1, &[]), None);
+        assert_eq!(interval(&[], &[], 0, &[]), None);
     }
 }

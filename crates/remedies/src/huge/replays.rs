@@ -1,7 +1,7 @@
 //! Cost of a run with its memory in large pages: all of it, or single objects.
 
 use super::seen::Seen;
-use nearmiss_analysis::{CaseError, Compared, Traced, waits};
+use nearmiss_analysis::{CaseError, Compared, PartSaving, Traced, waits};
 use nearmiss_machine::attribution::Reach;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
@@ -72,18 +72,15 @@ impl<'s> Replays<'s> {
         self.saved_in_faults(at) / self.compared.cycles(0).max(1) as f64
     }
 
-    /// Ends of what the change of this number saves of the whole run, where parts of it were recorded. The parts show
-    /// the walks; page faults are taken as in all parts together.
+    /// Ends of what the change of this number saves of the whole run, where parts of it were recorded. A part has so
+    /// many of the page faults as it has of the first touches.
     pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
-        let whole = self.compared.stalls_of_whole_run(at)?;
-        let (gain, faults) = (self.compared.gain_of(at).0, self.gain_in_faults(at));
-        let by_walks = if gain > 0.0 { (1.0 - faults / gain).clamp(0.0, 1.0) } else { 1.0 };
-        Some(SavingRange {
-            low: whole.low + faults,
-            high: whole.high + faults,
-            by_one_part: whole.by_one_part * by_walks,
-            ..whole
-        })
+        let touches = &self.seen.walks.first_touches;
+        let all = touches.iter().sum::<u64>().max(1) as f64;
+        let (beyond_model, saved) = (self.seen.price.beyond_model() as f64, self.saved_in_faults(at));
+        let share = |touches: &u64| *touches as f64 / all;
+        let part = |share: f64| PartSaving { cycles: beyond_model * share, saved: saved * share };
+        self.compared.of_whole_run(at, &touches.iter().map(share).map(part).collect::<Vec<_>>())
     }
 
     /// The table of what was tried.

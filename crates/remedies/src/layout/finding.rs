@@ -102,7 +102,7 @@ impl Layout {
             gain,
             low,
             high,
-            of_whole_run: compared.stalls_of_whole_run(at),
+            of_whole_run: compared.of_whole_run(at, &[]),
             modelled_cycles: compared.cycles(0),
             placements: compared.placements.clone(),
             of: Base::CYCLES,

@@ -20,7 +20,7 @@ use block::Block;
 use mappings::Mappings;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::PagePolicy;
-use nearmiss_record::reference::{Control, Record};
+use nearmiss_record::reference::{Control, MARK_PART, Record};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use rustc_hash::FxHashMap;
@@ -57,6 +57,8 @@ pub struct PageWalks {
     mappings: Mappings,
     /// By process and number.
     blocks: FxHashMap<(u32, u64), Block>,
+    /// First touches by recorded part.
+    first_touches: Vec<u64>,
 }
 
 impl PageWalks {
@@ -70,6 +72,7 @@ impl PageWalks {
             touches,
             mappings: Mappings::default(),
             blocks: FxHashMap::default(),
+            first_touches: vec![0],
         })
     }
 
@@ -102,6 +105,7 @@ impl PageWalks {
         let (pid, vaddr) = (self.touches.pid(at), record.vaddr());
         let is_large = self.cpus[at].translation.is_large(vaddr, record.paddr());
         let is_first = self.touches.is_first(record);
+        self.first_touches.last_mut().into_iter().for_each(|touches| *touches += u64::from(is_first));
         let block = self.blocks.entry((pid, vaddr >> LARGE_LOG2)).or_default();
         block.touch(vaddr, is_first, is_large);
         if look_ups.first_misses > 0 || is_first {
@@ -113,9 +117,13 @@ impl PageWalks {
 
 impl Observer for PageWalks {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
-        if let Control::Switch { .. } = control {
-            let at = index(vcpu, self.cpus.len());
-            self.cpus[at].last = u64::MAX;
+        match control {
+            Control::Switch { .. } => {
+                let at = index(vcpu, self.cpus.len());
+                self.cpus[at].last = u64::MAX;
+            }
+            Control::Mark { number: MARK_PART, .. } => self.first_touches.push(0),
+            _ => {}
         }
         let mappings = &mut self.mappings;
         self.touches.control(vcpu, control, |event| mappings.event(event));

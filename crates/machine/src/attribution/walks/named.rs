@@ -95,6 +95,8 @@ pub struct Walks {
     pub other_walks: u64,
     /// Blocks that lay in large pages as recorded.
     pub large_blocks: u64,
+    /// First touches of all memory, by recorded part.
+    pub first_touches: Vec<u64>,
 }
 
 /// Sum of one name.
@@ -111,7 +113,7 @@ pub(super) fn walks(walks: &PageWalks, names: &Names<'_>, symbols: &Symbols) -> 
     let no_pages = PageSet::default();
     let namer = Namer::new(&walks.touches.tracker.objects.rows, &no_pages, names);
     let finder = Finder { walks, names, namer, sites: Sites::new(names, &walks.touches.log, symbols) };
-    let mut found = Walks::default();
+    let mut found = Walks { first_touches: walks.first_touches.clone(), ..Walks::default() };
     let mut rows: BTreeMap<Title, Row> = BTreeMap::new();
     let mut blocks: Vec<_> = walks.blocks.iter().collect();
     blocks.sort_unstable_by_key(|(key, _)| **key);
