@@ -53,7 +53,8 @@ fn without_numbers(text: &str) -> String {
 /// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
 /// else 125; 3 for [`CannotHere`], else 2. After a signal, any failure has that of the signal.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
-    let signal = interrupt::received().or(error.is::<Interrupted>().then_some(SIGINT));
+    let signal =
+        if error.is::<Interrupted>() { Some(interrupt::awaited().unwrap_or(SIGINT)) } else { interrupt::received() };
     print_message(&if signal.is_some() && !error.is::<Interrupted>() {
         "interrupted".to_owned()
     } else {

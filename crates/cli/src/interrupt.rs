@@ -16,6 +16,10 @@ use std::time::Duration;
 /// A request to terminate ends a recording for a diagnosis after this time, however far its model is.
 const TERMINATION: Duration = Duration::from_millis(2500);
 
+/// How often, and how long, a signal on its way is looked for.
+const AWAITED_LOOKS: usize = 50;
+const LOOK: Duration = Duration::from_millis(5);
+
 struct State {
     /// Signals that somebody else sees to before they end nearmiss.
     for_others: u32,
@@ -113,6 +117,17 @@ fn end_late() {
 /// The last signal that came.
 pub fn received() -> Option<i32> {
     state().received
+}
+
+/// The last signal that came, or that is on its way: it may end a command before the thread that receives it runs.
+pub fn awaited() -> Option<i32> {
+    for _ in 0..AWAITED_LOOKS {
+        if let Some(signal) = received() {
+            return Some(signal);
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
 }
 
 /// The last signal has been seen to: what fails from here on fails for reasons of its own.
