@@ -55,6 +55,7 @@ static struct {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    int (*malloc_trim)(size_t);
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 } next;
 
@@ -93,6 +94,7 @@ static void look_up(void)
     FIND(memalign);
     FIND(valloc);
     FIND(pvalloc);
+    FIND(malloc_trim);
     FIND(pthread_create);
     FIND(malloc);
     looking = 0;
@@ -134,6 +136,15 @@ EXPORT void *calloc(size_t count, size_t size)
     if (block)
         report(NM_HEAP_ALLOC, block, count * size, NULL, 0);
     return block;
+}
+
+EXPORT int malloc_trim(size_t pad)
+{
+    if (!ready() || !next.malloc_trim)
+        return 0;
+    const int gave = next.malloc_trim(pad);
+    report(NM_HEAP_TRIM, NULL, 0, NULL, 0);
+    return gave;
 }
 
 EXPORT void free(void *block)

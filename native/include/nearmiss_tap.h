@@ -82,7 +82,13 @@ enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2, NM_MARK_PART = 3 };
  * pause until the mark, without calling contexts, and the window opens some instructions behind it. */
 enum nm_from { NM_FROM_BEGIN = 0, NM_FROM_MARK = 1, NM_FROM_CONSUMER = 2, NM_FROM_SYMBOL = 3, NM_FROM_NEAR_MARK = 4 };
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
-enum nm_heap_op { NM_HEAP_ALLOC = 1, NM_HEAP_FREE = 2, NM_HEAP_REALLOC = 3, NM_HEAP_STACK = 4 /* a thread's stack */ };
+enum nm_heap_op {
+    NM_HEAP_ALLOC = 1,
+    NM_HEAP_FREE = 2,
+    NM_HEAP_REALLOC = 3,
+    NM_HEAP_STACK = 4, /* a thread's stack */
+    NM_HEAP_TRIM = 5   /* freed memory goes back to the kernel */
+};
 
 /* References that the filter dropped (they hit), and instructions executed, by one task since its last report. */
 struct nm_usage {

@@ -66,7 +66,7 @@ void heap_mail(struct vcpu *v)
     if (mail.sequence == v->task->mail_sequence) /* not the mailbox any more */
         return;
     v->task->mail_sequence = mail.sequence;
-    if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_STACK)
+    if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_TRIM)
         return;
     /* The filter may have dropped all that ran since the last change of context: the allocation site must be right. A
      * pause sees no calls, so that its allocations have no site. */

@@ -311,6 +311,8 @@ pub enum HeapOp {
     Realloc = 3,
     /// A thread's stack.
     Stack = 4,
+    /// malloc_trim: freed memory goes back to the kernel.
+    Trim = 5,
 }
 
 /// `struct nm_usage`: references that the filter dropped (they hit) and instructions, of one task since its last
@@ -370,6 +372,7 @@ impl<'a> Control<'a> {
                     2 => HeapOp::Free,
                     3 => HeapOp::Realloc,
                     4 => HeapOp::Stack,
+                    5 => HeapOp::Trim,
                     _ => return Err("unknown heap operation"),
                 },
                 address: payload[0].a,

@@ -147,6 +147,7 @@ impl Tracker {
     pub fn heap(&mut self, pid: u32, context: u32, call: HeapCall) {
         let HeapCall { op, address, bytes, old, alignment } = call;
         match op {
+            HeapOp::Trim => {}
             HeapOp::Free => self.free(pid, address),
             HeapOp::Stack => {
                 let object = self.objects.intern(Key::ThreadStack { context });

@@ -3,7 +3,7 @@
 //!
 //! The heap is followed by whole pages. A page is live from its first reference in a block that the allocator gave out
 //! until the block is freed; then it is spare. A page that is referenced for the first time takes a spare one instead,
-//! if there is one, and the kernel does not have to give it out.
+//! if there is one, and the kernel does not have to give it out. A call of malloc_trim leaves none.
 //!
 //! glibc's malloc has a heap for the first thread, and heaps of 64 MiB for the other threads, one of which stays when it
 //! is free (`arena.c`, `HEAP_MAX_SIZE` and `heap_trim`).
@@ -69,8 +69,8 @@ impl Allocator {
         has
     }
 
-    /// Forgets a process that ended, or became another program.
-    fn forget(&mut self, pid: u32) {
+    /// A process ended, became another program, or gave its spare pages back.
+    fn gives_back(&mut self, pid: u32) {
         let gone: u64 = self.spare.iter().filter(|((of, _), _)| *of == pid).map(|(_, spare)| spare).sum();
         self.spare.retain(|(of, _), _| *of != pid);
         self.spare_now -= gone;
@@ -208,7 +208,7 @@ impl HeapReuse {
     fn forget(&mut self, pid: u32) {
         self.live.retain(|(of, _)| *of != pid);
         self.owners.retain(|(of, _), _| *of != pid);
-        self.allocators.iter_mut().for_each(|allocator| allocator.forget(pid));
+        self.allocators.iter_mut().for_each(|allocator| allocator.gives_back(pid));
     }
 }
 
@@ -220,6 +220,10 @@ impl Observer for HeapReuse {
             Control::Mark { number: MARK_PART, .. } => {
                 self.instructions.push(0);
                 self.allocators.iter_mut().for_each(|allocator| allocator.again.push(0));
+            }
+            Control::Heap { op: HeapOp::Trim, .. } => {
+                let pid = self.touches.pid(at);
+                self.allocators.iter_mut().for_each(|allocator| allocator.gives_back(pid));
             }
             Control::Heap { op: HeapOp::Free, address, .. } => self.freed(self.touches.pid(at), address),
             Control::Heap { op: HeapOp::Alloc, address, size, .. } => self.given(at, address, size),
@@ -252,5 +256,21 @@ impl Observer for HeapReuse {
         if self.touches.runs_command(super::index(vcpu, self.last.len())) {
             self.instructions.last_mut().into_iter().for_each(|all| *all += instructions);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_gives_its_spare_pages_back_is_handed_out_none() {
+        let mut allocator = Allocator::new(u64::MAX);
+        allocator.takes((1, 0), 8, 0);
+        allocator.takes((2, 0), 8, 0);
+        assert!(allocator.hands_out((1, 0)));
+        allocator.gives_back(1);
+        assert!(!allocator.hands_out((1, 0)) && allocator.hands_out((2, 0)));
+        assert_eq!((allocator.spare_now, allocator.spare_most), (7, 16));
     }
 }
