@@ -12,8 +12,8 @@ const OF_A_FIRST_LOOK: f64 = 0.3;
 /// A closer look leaves time for replays.
 const OF_A_CLOSER_LOOK: f64 = 0.4;
 /// Records that are replayed in a second on a CPU, all remedies' and placements together: false sharing, which is
-/// replayed in both orders, has 20 million in 46 s on two CPUs (measured by hand).
-const REPLAYED_A_SECOND: f64 = 215_000.0;
+/// replayed in both orders, has 20 million in 46 s on two CPUs (measured by hand), and takes longer beside other work.
+const REPLAYED_A_SECOND: f64 = 190_000.0;
 /// CPUs that replays make use of, however many there are.
 const MOST_CPUS: f64 = 2.0;
 /// Booting the guest and starting the command ahead.
@@ -253,13 +253,13 @@ mod tests {
     fn a_minute_is_two_recordings_and_replays() {
         let first = plan(Duration::from_secs(60), Purpose::FirstLook, MOST_CPUS);
         assert_eq!(first.whole, Duration::from_millis(16_800));
-        assert_eq!(first.all_records, 18_576_000);
+        assert_eq!(first.all_records, 16_416_000);
         assert_eq!(plan(Duration::from_secs(60), Purpose::Report, MOST_CPUS).all_records, u64::MAX);
         let closer = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
         assert_eq!(closer.whole, Duration::from_millis(12_800));
-        assert_eq!(closer.all_records, 9_976_000);
+        assert_eq!(closer.all_records, 8_816_000);
         // Half of it beside a process that computes on.
-        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook, 1.0).all_records, 4_988_000);
+        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook, 1.0).all_records, 4_408_000);
     }
 
     #[test]
@@ -279,9 +279,9 @@ mod tests {
         // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
         assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
         assert_eq!((spread.first, spread.records), (spread.longest, plan.all_records / 24));
-        // 10 M records in 4.2 s, and room for 10 M: 4.2 s are recorded.
+        // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
-        assert_eq!((seconds(many.longest), pause(many)), (0.25, 0.12));
+        assert_eq!((seconds(many.longest), pause(many)), (0.25, 0.14));
         assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
     }
 
