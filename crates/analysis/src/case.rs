@@ -99,9 +99,16 @@ impl Case {
     }
 }
 
-/// How much of the run was recorded, where that may not be all, and what that is on the machine that is modelled.
+/// What no recording shows of a later part.
+const BEHIND_A_PAUSE: &str = " A line that first shows up behind a pause is taken for found in the outermost cache, as \
+    far as that holds what the parts come back to.";
+
+/// How much of the run was recorded, where that may not be all, what that is on the machine that is modelled, and what is
+/// taken of the caches behind a pause.
 fn covered(traced: &Traced) -> Option<String> {
-    let sentence = traced.manifest.covered?.sentence()?;
+    let coverage = traced.manifest.covered?;
+    let sentence = coverage.sentence()?;
     let (time, machine) = (duration(traced.cpu_ns()), &traced.machine().name);
-    Some(format!("{sentence} The recorded parts are {time} of CPU time on {machine}, modelled."))
+    let unseen = if coverage.parts > 1 { BEHIND_A_PAUSE } else { "" };
+    Some(format!("{sentence} The recorded parts are {time} of CPU time on {machine}, modelled.{unseen}"))
 }

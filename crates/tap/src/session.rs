@@ -139,16 +139,21 @@ impl Session {
         })
     }
 
-    /// Records only this part of the run; comes ahead of [`Session::in_parts`].
+    /// Records only this part of the run.
     pub fn within(mut self, window: Window) -> Self {
         self.window = window;
-        self
+        self.with_its_start()
     }
 
     /// Records the window in parts, and ends the command with the plan.
     pub fn in_parts(mut self, plan: Option<Parts>) -> Self {
-        self.header.starts_late = plan.is_some() && self.window.from != Start::Begin;
         self.plan = plan;
+        self.with_its_start()
+    }
+
+    /// Parts of a window that opens late have a past that nobody recorded.
+    fn with_its_start(mut self) -> Self {
+        self.header.starts_late = self.plan.is_some() && self.window.from != Start::Begin;
         self
     }
 
