@@ -27,8 +27,8 @@ pub struct How {
     /// A shell command that runs beside each run: is it harmed?
     #[arg(long, value_name = "CMD")]
     pub beside: Option<String>,
-    /// Also count this event, as `perf list` names it (repeatable) [default: cycles, instructions and cache-misses,
-    /// where the machine has counters]
+    /// Also count this event, as `perf list` names it (repeatable); named with :u where the kernel lets this user count
+    /// user mode alone [default: cycles, instructions and cache-misses, where the machine has counters]
     #[arg(long = "count", value_name = "EVENT")]
     pub count: Vec<String>,
     /// Exit with 1 unless this gain is certain, such as 5%

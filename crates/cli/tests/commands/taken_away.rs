@@ -210,3 +210,18 @@ fn a_performance_monitoring_unit_is_promised_only_where_it_counts() {
         assert!(text.contains("performance-monitoring unit"), "{text}");
     }
 }
+
+#[test]
+fn a_user_who_may_not_count_the_kernel_counts_user_mode() {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if paranoid.trim() != "2" {
+        println!("skipped: kernel.perf_event_paranoid is {} here, and the test is about 2", paranoid.trim());
+        return;
+    }
+    let Some(taken) = Taken::by(&["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]) else {
+        return;
+    };
+    let out = taken.run(&["verify", "commands", "--pairs", "8", "--count", "page-faults", "true", "true"]);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("page-faults:u: "), "{text}{}", String::from_utf8_lossy(&out.stderr));
+}

@@ -12,21 +12,16 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Attaches to a process that has not run yet; counting begins when it executes its program.
+    /// Attaches to a process that has not run yet; counting begins when it executes its program. An event that the
+    /// kernel gives this user in user mode alone is counted there and named as `perf` names it: `cycles:u`.
     pub fn attach(pid: i32, events: &[EventSpec]) -> Result<Self, PerfError> {
-        let open = events.iter().map(|event| {
-            let mut attr = sys::perf_event_attr::default();
-            attr.type_ = event.kind;
-            attr.size = size_of::<sys::perf_event_attr>() as u32;
-            attr.config = event.config;
-            attr.__bindgen_anon_3.config1 = event.config1;
-            attr.read_format = (sys::PERF_FORMAT_TOTAL_TIME_ENABLED | sys::PERF_FORMAT_TOTAL_TIME_RUNNING).into();
-            attr.set_exclude_hv(1);
-            attr.set_disabled(1);
-            attr.set_enable_on_exec(1);
-            attr.set_inherit(1);
-            let descriptor = open_one(attr, pid, u32::MAX, 0).map_err(|e| refusal(event, &e))?;
-            Ok((event.name.clone(), File::from(descriptor)))
+        let open = events.iter().map(|event| match open_one(attributes(event, false), pid, u32::MAX, 0) {
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+                let descriptor = open_one(attributes(event, true), pid, u32::MAX, 0).map_err(|e| refusal(event, &e))?;
+                Ok((format!("{}:u", event.name), File::from(descriptor)))
+            }
+            Err(error) => Err(refusal(event, &error)),
+            Ok(descriptor) => Ok((event.name.clone(), File::from(descriptor))),
         });
         Ok(Counters { open: open.collect::<Result<_, PerfError>>()? })
     }
@@ -44,4 +39,19 @@ impl Counters {
             })
             .collect()
     }
+}
+
+fn attributes(event: &EventSpec, user_alone: bool) -> sys::perf_event_attr {
+    let mut attr = sys::perf_event_attr::default();
+    attr.type_ = event.kind;
+    attr.size = size_of::<sys::perf_event_attr>() as u32;
+    attr.config = event.config;
+    attr.__bindgen_anon_3.config1 = event.config1;
+    attr.read_format = (sys::PERF_FORMAT_TOTAL_TIME_ENABLED | sys::PERF_FORMAT_TOTAL_TIME_RUNNING).into();
+    attr.set_exclude_kernel(user_alone.into());
+    attr.set_exclude_hv(1);
+    attr.set_disabled(1);
+    attr.set_enable_on_exec(1);
+    attr.set_inherit(1);
+    attr
 }
