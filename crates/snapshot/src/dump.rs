@@ -10,6 +10,7 @@ use crate::sizes::forget_sizes;
 use crate::stand_ins::held;
 use crate::stats::pause;
 use crate::{Obstacle, Process, SnapshotError, files_in_memory, memory, numbers, obstacles};
+use rustix::thread::CapabilitySet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -113,9 +114,7 @@ impl Snapshot {
 
     /// Whether snapshots can be taken here. Errors: no rights, or no CRIU that fits.
     pub fn is_possible() -> Result<(), SnapshotError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(SnapshotError::NoRights);
-        }
+        has_rights()?;
         Criu::fitting().map(drop)
     }
 
@@ -144,14 +143,19 @@ impl Snapshot {
     }
 }
 
+/// Errors: this process may not freeze another one, read its memory, or mount a file system.
+pub fn has_rights() -> Result<(), SnapshotError> {
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_PTRACE;
+    let has = rustix::thread::capabilities(None).is_ok_and(|own| own.effective.contains(needed));
+    if rustix::process::geteuid().is_root() && has { Ok(()) } else { Err(SnapshotError::NoRights) }
+}
+
 /// Returns the processes named by the user with their descendants, each once. Errors: an obstacle.
 fn families(request: &SnapshotRequest) -> Result<Vec<Vec<Process>>, SnapshotError> {
     let mut families: Vec<Vec<Process>> = Vec::new();
     for pid in &request.pids {
         let process = Process::of(*pid)?;
-        if !rustix::process::geteuid().is_root() {
-            return Err(SnapshotError::NoRights);
-        }
+        has_rights()?;
         let (name, family) = (process.name.clone(), process.with_descendants());
         if family.iter().any(|process| process.pid == std::process::id() as i32) {
             return Err(SnapshotError::Obstacle { pid: *pid, name, what: Obstacle::Ours.to_string() });

@@ -30,7 +30,7 @@ pub enum SnapshotError {
     },
     /// A snapshot needs root.
     #[error(
-        "a snapshot of a running process needs root: run nearmiss with sudo, or trace the command itself with `-- CMD`"
+        "a snapshot of a running process needs root and all of its capabilities: run nearmiss with sudo and outside of containers, or trace the command itself with `-- CMD`"
     )]
     NoRights,
     /// Something in the process cannot be restored.

@@ -26,7 +26,7 @@ mod waiting;
 mod wire;
 
 pub use criu::{Criu, Fit};
-pub use dump::{Snapshot, SnapshotRequest};
+pub use dump::{Snapshot, SnapshotRequest, has_rights};
 pub use error::SnapshotError;
 pub use obstacles::{Obstacle, obstacles};
 pub use process::Process;

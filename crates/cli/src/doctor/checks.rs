@@ -104,8 +104,9 @@ fn snapshots(probe: &dyn Probe) -> Row {
     const NEWER: &str = "scripts/setup-criu.sh";
     match probe.snapshots() {
         Err(why) => row("trace -p", NAME, State::Missing, why, NEWER),
-        Ok((found, _)) if !probe.root() => {
-            row("trace -p", NAME, State::Limited, format!("{found}: for root only"), "run as root")
+        Ok((found, _)) if !probe.may_freeze() => {
+            let todo = if probe.root() { "run outside of this container" } else { "run as root" };
+            row("trace -p", NAME, State::Limited, format!("{found}: for root with all capabilities"), todo)
         }
         Ok((found, Some(limit))) => row("trace -p", NAME, State::Limited, format!("{found}: {limit}"), NEWER),
         Ok((found, None)) => row("trace -p", NAME, State::Works, found, ""),

@@ -31,6 +31,8 @@ pub trait Probe {
     fn namespaces(&self) -> bool;
     /// A trace of `true`: what it took, or why there is none. `None` where it is not to be tried.
     fn trial(&self) -> Option<Result<String, String>>;
+    /// Whether this process may freeze another one and read its memory.
+    fn may_freeze(&self) -> bool;
     /// The tool that takes snapshots of running processes, and its limit if it has one; or what is wrong and what to
     /// do.
     fn snapshots(&self) -> Result<(String, Option<&'static str>), String>;
@@ -87,6 +89,10 @@ impl Probe for System {
 
     fn isa(&self) -> &'static str {
         std::env::consts::ARCH
+    }
+
+    fn may_freeze(&self) -> bool {
+        nearmiss_snapshot::has_rights().is_ok()
     }
 
     fn root(&self) -> bool {

@@ -61,6 +61,9 @@ impl Probe for Fake {
     fn namespaces(&self) -> bool {
         self.namespaces
     }
+    fn may_freeze(&self) -> bool {
+        self.root
+    }
     fn snapshots(&self) -> Result<(String, Option<&'static str>), String> {
         self.snapshots.clone()
     }
