@@ -41,10 +41,18 @@ pub fn of_signal(signal: i32) -> u8 {
     128u8.wrapping_add(signal as u8)
 }
 
-/// Prints one line on standard error. Text from files and arguments cannot steer the terminal.
+/// Prints one line on standard error, without the system's numbers of errors. Text from files and arguments cannot steer
+/// the terminal.
 pub fn print_message(what: &str) {
     // A closed stream must not change the status.
-    let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(what));
+    let _ = writeln!(std::io::stderr(), "nearmiss: {}", plain(&without_numbers(what)));
+}
+
+/// Removes ` (os error 28)`, which adds nothing to the words before it.
+pub fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// Prints a report of one line and more on standard error, as safe as [`print_message`].
@@ -52,4 +60,14 @@ pub fn report(what: &str) {
     let lines: Vec<String> = what.lines().map(plain).collect();
     // A closed stream must not change the status.
     let _ = writeln!(std::io::stderr(), "nearmiss: {}", lines.join("\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        assert_eq!(without_numbers("a (os error 2), b (os error 3); c"), "a, b; c");
+    }
 }

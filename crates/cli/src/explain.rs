@@ -1,6 +1,8 @@
 //! From an error to one line and an exit code.
 
-use crate::exit::{BAD_INPUT, CANNOT_HERE, CannotHere, Interrupted, WRAPPER_FAILED, of_signal, print_message};
+use crate::exit::{
+    BAD_INPUT, CANNOT_HERE, CannotHere, Interrupted, WRAPPER_FAILED, of_signal, print_message, without_numbers,
+};
 use crate::interrupt;
 use crate::output::print;
 use clap::Command;
@@ -43,13 +45,6 @@ pub fn in_words(error: &anyhow::Error) -> String {
     text
 }
 
-/// Removes ` (os error 28)`, which adds nothing to the words before it.
-fn without_numbers(text: &str) -> String {
-    let mut parts = text.split(" (os error ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
-}
-
 /// Prints one line and picks the exit code: for wrappers 127 and 126 where the command cannot be found or executed,
 /// else 125; 3 for [`CannotHere`], else 2. After a signal, any failure has that of the signal.
 pub fn explain(error: &anyhow::Error, wrapper: bool) -> ExitCode {
@@ -84,6 +79,5 @@ mod tests {
         let with_context = Err::<(), _>(full()).context("x: no space left on device; make room");
         assert_eq!(words(with_context.unwrap_err()), "x: no space left on device; make room");
         assert_eq!(words(Err::<(), _>(full()).context("x").unwrap_err()), "x: No space left on device");
-        assert_eq!(without_numbers("a (os error 2), b (os error 3); c"), "a, b; c");
     }
 }

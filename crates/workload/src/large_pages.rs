@@ -2,7 +2,7 @@
 //! (Documentation/admin-guide/mm/transhuge.rst).
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The kernel's setting for pages of 2 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,18 +16,23 @@ pub enum LargePages {
 }
 
 impl LargePages {
-    /// The file of the setting.
+    /// The file of the setting of all sizes.
     pub const FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
     /// This machine's setting; none where the kernel has no such pages.
     pub fn here() -> Option<Self> {
+        Self::with_its_file().map(|(setting, _)| setting)
+    }
+
+    /// This machine's setting and the file that has it.
+    pub fn with_its_file() -> Option<(Self, PathBuf)> {
         Self::below(Path::new("/sys/kernel/mm/transparent_hugepage"))
     }
 
     /// The setting of one size, from Linux 6.8 on, goes before that of all sizes unless it is `inherit`.
-    fn below(directory: &Path) -> Option<Self> {
-        let of_size = read(&directory.join("hugepages-2048kB/enabled"));
-        of_size.or_else(|| read(&directory.join("enabled")))
+    fn below(directory: &Path) -> Option<(Self, PathBuf)> {
+        let files = ["hugepages-2048kB/enabled", "enabled"].map(|file| directory.join(file));
+        files.into_iter().find_map(|file| read(&file).map(|setting| (setting, file)))
     }
 }
 
@@ -62,17 +67,18 @@ mod tests {
     fn the_setting_of_the_size_goes_first() {
         let place = tempfile::tempdir().unwrap();
         assert_eq!(LargePages::below(place.path()), None);
-        std::fs::write(place.path().join("enabled"), "always [madvise] never\n").unwrap();
-        assert_eq!(LargePages::below(place.path()), Some(LargePages::Madvise));
-        let of_size = place.path().join("hugepages-2048kB");
-        std::fs::create_dir(&of_size).unwrap();
-        for (text, setting) in [
-            ("always [inherit] madvise never\n", LargePages::Madvise),
-            ("always inherit madvise [never]\n", LargePages::Never),
-            ("[always] inherit madvise never\n", LargePages::Always),
+        let of_all = place.path().join("enabled");
+        std::fs::write(&of_all, "always [madvise] never\n").unwrap();
+        assert_eq!(LargePages::below(place.path()), Some((LargePages::Madvise, of_all.clone())));
+        let of_size = place.path().join("hugepages-2048kB/enabled");
+        std::fs::create_dir(of_size.parent().unwrap()).unwrap();
+        for (text, setting, file) in [
+            ("always [inherit] madvise never\n", LargePages::Madvise, &of_all),
+            ("always inherit madvise [never]\n", LargePages::Never, &of_size),
+            ("[always] inherit madvise never\n", LargePages::Always, &of_size),
         ] {
-            std::fs::write(of_size.join("enabled"), text).unwrap();
-            assert_eq!(LargePages::below(place.path()), Some(setting), "{text}");
+            std::fs::write(&of_size, text).unwrap();
+            assert_eq!(LargePages::below(place.path()), Some((setting, file.clone())), "{text}");
         }
     }
 }

@@ -49,16 +49,16 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, LargePagesAro
 
 /// The kernel's setting, unless it refuses large pages.
 fn allowed() -> Result<LargePages, Inability> {
-    let (file, todo) = (LargePages::FILE, format!("echo madvise > {}", LargePages::FILE));
-    match LargePages::here() {
-        Some(LargePages::Never) => {
-            Err(Inability { why: format!("the kernel gives no large pages: {file} is `never`"), todo })
-        }
+    match LargePages::with_its_file() {
+        Some((LargePages::Never, file)) => Err(Inability {
+            why: format!("the kernel gives no large pages: {} is `never`", file.display()),
+            todo: format!("echo madvise > {}", file.display()),
+        }),
         None => Err(Inability {
-            why: format!("the kernel has no large pages: there is no {file}"),
+            why: format!("the kernel has no large pages: there is no {}", LargePages::FILE),
             todo: "start a kernel with CONFIG_TRANSPARENT_HUGEPAGE".to_owned(),
         }),
-        Some(setting) => Ok(setting),
+        Some((setting, _)) => Ok(setting),
     }
 }
 
