@@ -2,21 +2,20 @@
 """Runs every test of the workspace and ends with one line in the runner's form, summed over its test binaries.
 
 Usage: scripts/test.py [arguments of cargo test] [-- arguments of the test binaries]
-The test binaries that boot guests run beside each other, since one alone leaves CPUs idle; all others run one by one,
-as under `cargo test`, but for one that computes on one CPU for minutes: it runs beside them. All output is in
+The test binaries that boot guests run beside each other, since one alone leaves CPUs idle. The others follow one by one,
+as under `cargo test`, and those that only compute beside them, on one CPU while another binary runs. All output is in
 target/test.log as well.
 """
 
-import json, os, re, subprocess, sys
-from concurrent.futures import ThreadPoolExecutor
+import contextlib, json, os, queue, re, subprocess, sys, tempfile, threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CARGO = os.environ.get("CARGO", "cargo")
 PROFILE = ["--profile", "checks", "--workspace"]
 # Test binaries whose tests boot guests.
 OF_GUESTS = ("guest", "walls")
-# Test binaries that compute on one CPU for most of their time.
-OF_ONE_CPU = ("papers",)
+# Test binaries that compute, and neither wait for anything nor measure: they run beside those that do, longest first.
+OF_COMPUTING = ("papers", "streams", "report", "nearmiss_machine", "nearmiss_remedies", "record", "code")
 # A guest's start waits more than it computes: one test more than CPUs keeps them busy.
 THREADS = (os.cpu_count() or 1) + 1
 
@@ -60,7 +59,7 @@ def start(binary, options, threads, output):
     return subprocess.Popen([path, *options], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def run(binary, options, log, threads=THREADS):
+def run(binary, options, threads, log):
     """Runs a binary; returns whether it failed."""
     log.line(title(binary))
     running = start(binary, options, threads, subprocess.PIPE)
@@ -68,23 +67,37 @@ def run(binary, options, log, threads=THREADS):
     return running.wait() != 0
 
 
-def run_beside(foreground, background, options, log):
-    """Runs two lists of binaries beside each other, each one by one; the background's output follows the foreground's.
+def run_beside(foreground, background, options, threads, log):
+    """Runs two lists of binaries beside each other, each one by one; returns whether one failed.
 
-    A binary of the background has one thread. Returns whether one failed.
+    The background has one thread; its outputs follow those of the foreground that they met. Once the foreground is done,
+    a second binary of the background may run beside the first.
     """
-    threads = max(1, THREADS - 1) if background else THREADS
-    files = [(binary, open(f"{log.file.name}.{number}", "w+b")) for number, binary in enumerate(background)]
-    with ThreadPoolExecutor(1) as beside:
-        statuses = [beside.submit(lambda binary, file: start(binary, options, 1, file).wait(), *one) for one in files]
-        failed = any([run(binary, options, log, threads) for binary in foreground])
-        for (binary, file), status in zip(files, statuses):
-            failed |= status.result() != 0
+    waiting, done = queue.SimpleQueue(), queue.SimpleQueue()
+    [waiting.put(binary) for binary in background]
+
+    def work():
+        while not waiting.empty():
+            with contextlib.suppress(queue.Empty):
+                binary, output = waiting.get_nowait(), tempfile.TemporaryFile()
+                done.put((binary, output, start(binary, options, 1, output).wait() != 0))
+
+    def show():
+        failed = False
+        while not done.empty():
+            binary, output, status = done.get()
             log.line(title(binary))
-            file.seek(0)
-            log.follow(file)
-            os.unlink(file.name)
-    return failed
+            output.seek(0)
+            log.follow(output)
+            failed |= status
+        return failed
+
+    beside = threading.Thread(target=work)
+    beside.start()
+    failed = any([run(binary, options, threads, log) | show() for binary in foreground])
+    work()
+    beside.join()
+    return failed | show()
 
 
 def title(binary):
@@ -105,10 +118,10 @@ def main():
     log = Log(f"{ROOT}/target/test.log")
     binaries = built(arguments)
     of_guests = [binary for binary in binaries if binary[2] in OF_GUESTS]
-    of_one_cpu = [binary for binary in binaries if binary[2] in OF_ONE_CPU]
-    others = [binary for binary in binaries if binary not in of_guests + of_one_cpu]
-    failed = run_beside(of_guests[:1], of_guests[1:], options, log)
-    failed |= run_beside(others, of_one_cpu, options, log)
+    computing = sorted((binary for binary in binaries if binary[2] in OF_COMPUTING), key=lambda one: OF_COMPUTING.index(one[2]))
+    others = [binary for binary in binaries if binary not in of_guests + computing]
+    failed = run_beside(of_guests[:1], of_guests[1:], options, THREADS, log)
+    failed |= run_beside(others, computing, options, THREADS - 1, log)
     if not {"--test", "--lib", "--bin", "--bins", "--tests"} & set(arguments):
         failed |= documented(arguments, options, log)
     verdict = "FAILED" if failed or log.failed else "ok"
