@@ -2,8 +2,9 @@
 """Whether two builds of nearmiss compute the same: ten recorded runs, in both orders, modelled, diagnosed and rehearsed by each.
 
 Run from the repository's root after `make subjects`: experiments/same/run.py OLD NEW [NAME ...]
-OLD and NEW are two binaries, NAME one of the runs; without names all ten are compared. OLD records; both read. Records are compared field by field; what only one build has is a
-difference too, except the wake part of a policy, which no record sets. Ends with status 1 at any difference.
+OLD and NEW are two binaries, NAME one of the runs; without names all
+ten are compared. OLD records; both read. Records are compared field by field; what only one build has is a difference too,
+except the wake part of a policy, which no record sets. Ends with status 1 at any difference.
 """
 
 import json, os, subprocess, sys, tempfile
@@ -14,9 +15,9 @@ SUBJECTS = os.path.realpath("target/subjects")
 PROGRAMS = {
     "aligned-tasks": ["--cpus", "2", "--carry", "addresses", "--", "aligned-tasks", "--objects", "64", "--visits", "60000"],
     "matrix-rows": ["--carry", "addresses", "--", "matrix-rows"],
-    "equal-stacks": ["--cpus", "2", "--carry", "addresses", "--", "equal-stacks"],
-    "false-sharing": ["--cpus", "2", "--carry", "addresses", "--", "false-sharing"],
-    "running-sums": ["--carry", "addresses", "--", "running-sums"],
+    "equal-stacks": ["--cpus", "2", "--carry", "addresses", "--", "equal-stacks", "--rounds", "2000"],
+    "false-sharing": ["--cpus", "2", "--carry", "addresses", "--", "false-sharing", "--times", "200000"],
+    "running-sums": ["--carry", "addresses", "--", "running-sums", "--rounds", "200"],
     "stream-copy": ["--carry", "stores", "--", "stream-copy"],
     "groups": ["--cpus", "2", "--carry", "tasks", "--", "groups"],
     "gzip": ["--", "/bin/gzip", "-c", "/bin/true"],
