@@ -35,6 +35,8 @@ const LEAST_PART: f64 = 0.25;
 const REACHING_PARTS: u64 = 24;
 /// And where time is: code is translated anew for each part.
 const REACHING_PARTS_BY_TIME: u32 = 6;
+/// A first look that its records ended is followed by another one that reaches so many times as far.
+const FARTHER: f64 = 2.0;
 /// Share of a plan's time in which such a run should come to its end.
 const TO_THE_END: f64 = 0.9;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
@@ -79,8 +81,11 @@ impl Budget {
 
     /// Whether a run that was recorded in parts can be recorded whole now, or was seen so little that other parts help.
     pub fn has_room_for_more(&self, known: Known) -> bool {
-        let fits = |length: Length| self.plan(Purpose::CloserLook, None).is_none_or(|plan| length.fits(&plan));
-        matches!(known, Known::Ends(length) if length.is_little_known() || fits(length))
+        let plan = self.plan(Purpose::CloserLook, None);
+        match known {
+            Known::Ends(length) => length.is_little_known() || plan.is_none_or(|plan| length.fits(&plan)),
+            Known::GoesOn { reached } => plan.is_some_and(|plan| reached.mul_f64(FARTHER) < plan.whole),
+        }
     }
 
     /// Returns how to record now; `None`: to the command's end. A run that a first look knows is recorded whole where
@@ -91,7 +96,7 @@ impl Budget {
         Some(match known {
             Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
             Some(Known::Ends(length)) if !length.unseen.is_zero() => length.spread(plan),
-            Some(Known::GoesOn) => reaching(plan),
+            Some(Known::GoesOn { .. }) => reaching(plan),
             _ => plan,
         })
     }
@@ -103,20 +108,24 @@ pub enum Known {
     /// The run came to its end before the plan did.
     Ends(Length),
     /// The run goes on behind the plan.
-    GoesOn,
+    GoesOn {
+        /// Time in the guest from the first part's begin to the last one's end.
+        reached: Duration,
+    },
 }
 
 impl Known {
     /// Returns what a recording shows of its command's end.
     pub fn of(manifest: &Manifest) -> Self {
-        Length::of(manifest).map_or(Known::GoesOn, Known::Ends)
+        let reached = Duration::from_nanos(manifest.covered.map_or(0, |covered| covered.reached_ns));
+        Length::of(manifest).map_or(Known::GoesOn { reached }, Known::Ends)
     }
 
     /// Returns the end of a closer look that records every access.
     pub fn of_every_access(self) -> Self {
         match self {
             Known::Ends(length) => Known::Ends(length.of_every_access()),
-            Known::GoesOn => Known::GoesOn,
+            Known::GoesOn { reached } => Known::GoesOn { reached },
         }
     }
 }
@@ -314,7 +323,11 @@ mod tests {
         assert!(first(&seen(40_000_000, None)) < whole, "too much to replay");
         let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
-        assert!(!room(&seen(1_000_000, parts(4, true))));
+        let until = |reached_s: u64| {
+            let covered = Coverage { parts: 8, recorded_ns: 1, reached_ns: reached_s * 1_000_000_000, ended: true };
+            seen(1_000_000, Some(covered))
+        };
+        assert!(room(&until(5)) && !room(&until(15)), "another look takes 18 s");
     }
 
     #[test]
