@@ -128,10 +128,12 @@ impl Schedule {
         Due::Pause
     }
 
-    /// The pause behind the part that ends now, if all that follow are like it.
+    /// The pause behind the part that ends now, if all that follow are like those so far. A part sends records until the
+    /// plugin pauses, which may be most of them.
     fn filling(&self, now: Instant) -> Duration {
-        let (part, records) = (now - self.since, self.records - self.records_before);
-        let parts_left = self.plan.all_records.saturating_sub(self.records).div_ceil(records.max(1));
+        let part = (self.covered.recorded + (now - self.since)) / self.covered.parts.max(1);
+        let records = (self.records / u64::from(self.covered.parts.max(1))).max(1);
+        let parts_left = self.plan.all_records.saturating_sub(self.records) / records;
         let left = (self.began + self.plan.whole).saturating_duration_since(now);
         let of_each = left.div_f64((parts_left as f64).max(1.0));
         of_each.saturating_sub(part).clamp(part, left.max(part))
@@ -178,14 +180,22 @@ mod tests {
     }
 
     fn run_of(plan: Parts, rate: u64, length: u32) -> (Vec<(u32, Due)>, Covered) {
+        run_late(plan, rate, length, 0)
+    }
+
+    /// Each pause begins so many milliseconds late.
+    fn run_late(plan: Parts, rate: u64, length: u32, late: u32) -> (Vec<(u32, Due)>, Covered) {
         let began = Instant::now();
         let mut schedule = Schedule::begin(plan, began);
         let (mut seen, mut records, mut paused, mut end) = (Vec::new(), 0, false, length);
+        let mut pause_at = None;
         for ms in 1..=length {
+            paused |= pause_at.is_some_and(|at| at < ms);
             records += if paused { 0 } else { rate };
             if let Some(due) = schedule.look(began + ms * MS, records, paused) {
                 seen.push((ms, due));
-                paused = due == Due::Pause;
+                pause_at = (due == Due::Pause).then_some(ms + late);
+                paused &= due != Due::GoOn;
                 if due == Due::End {
                     end = ms;
                     break;
@@ -230,6 +240,14 @@ mod tests {
         let (seen, covered) = run_of(filling, 1, 5000);
         assert_eq!(seen[..3], [(100, Due::Pause), (200, Due::GoOn), (300, Due::Pause)]);
         assert_eq!(covered.parts, 5);
+    }
+
+    #[test]
+    fn parts_that_pause_late_fill_the_plan_too() {
+        let filling = Parts { first: 100 * MS, longest: 100 * MS, records: 250, pauses: Pauses::Filling, ..plan() };
+        // 25 ms until a pause is requested, and 50 ms until it is made.
+        let (_, covered) = run_late(filling, 10, 5000, 50);
+        assert!(covered.reached > 850 * MS && covered.parts >= 5, "{covered:?}");
     }
 
     #[test]
