@@ -249,7 +249,7 @@ def saving(pairs):
 def table(work, names, out):
     path = os.path.join(work, 'measured.json')
     m = json.load(open(path)) if os.path.exists(path) else {'pairs': {}}
-    rows, wrong = [], []
+    wrong, sums, twins = [], [], 0
     w = lambda s='': (print(s), out.write(s + '\n'))
     w('table written on: ' + machine())
     w('measured:         %s  to  %s' % (m.get('begun'), m.get('ended')))
@@ -312,6 +312,15 @@ def table(work, names, out):
             n, t, ns, acc, *nums, what, obj, pred, twin, ', '.join(verdicts)))
         if verdicts:
             wrong.append((n, verdicts))
+        if f is not None and med is not None and mark != '*':
+            sums.append((med >= 0.05, bool(f), bool(f and hit), abs(g - med) <= 0.20))
+        twins += bool(tw and not design)
+    gains = [s for s in sums if s[0]]
+    w()
+    w('of %d programs whose twin saves 5%% and more: %d found, %d by the right object; of %d others: %d with a finding' % (
+        len(gains), sum(s[1] for s in gains), sum(s[2] for s in gains), len(sums) - len(gains), sum(s[1] for s in sums if not s[0])))
+    w('gains within 20 points: %d of %d; twins with a finding beside those by design: %d' % (
+        sum(s[3] for s in sums), len(sums), twins))
     return wrong
 
 

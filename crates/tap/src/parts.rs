@@ -9,7 +9,9 @@ pub struct Parts {
     pub first: Duration,
     /// Longest part after the first.
     pub longest: Duration,
-    /// Records of a part, at most; a first one that is longer than the others may have half of all.
+    /// Records of the first part, at most.
+    pub first_records: u64,
+    /// Records of a part after the first, at most.
     pub records: u64,
     /// Pauses between the parts.
     pub pauses: Pauses,
@@ -67,6 +69,8 @@ pub(crate) struct Schedule {
     pause: Duration,
     records: u64,
     records_before: u64,
+    /// Time and records of the first part, once it is over.
+    of_first: (Duration, u64),
     covered: Covered,
 }
 
@@ -81,6 +85,7 @@ impl Schedule {
             pause: Duration::ZERO,
             records: 0,
             records_before: 0,
+            of_first: (Duration::ZERO, 0),
             covered: Covered { parts: 1, ..Covered::default() },
         }
     }
@@ -100,9 +105,7 @@ impl Schedule {
             return (now - self.since >= self.pause).then(|| self.go_on(now));
         }
         let (longest, most) = match self.covered.parts {
-            1 if self.plan.first > self.plan.longest => {
-                (self.plan.first, self.plan.records.max(self.plan.all_records / 2))
-            }
+            1 => (self.plan.first, self.plan.first_records),
             _ => (self.plan.longest, self.plan.records),
         };
         let of_part = records - self.records_before;
@@ -128,18 +131,26 @@ impl Schedule {
         Due::Pause
     }
 
-    /// The pause behind the part that ends now, if all that follow are like those so far. A part sends records until the
-    /// plugin pauses, which may be most of them.
+    /// The pause behind the part that ends now, if all that follow are like those so far, the first left out. A part sends
+    /// records until the plugin pauses, which may be most of them.
     fn filling(&self, now: Instant) -> Duration {
-        let part = (self.covered.recorded + (now - self.since)) / self.covered.parts.max(1);
-        let records = (self.records / u64::from(self.covered.parts.max(1))).max(1);
-        let parts_left = self.plan.all_records.saturating_sub(self.records) / records;
+        let recorded = self.covered.recorded + (now - self.since);
+        let (part, records) = match self.covered.parts {
+            1 => (recorded.min(self.plan.longest), self.records.min(self.plan.records)),
+            parts => {
+                ((recorded - self.of_first.0) / (parts - 1), (self.records - self.of_first.1) / u64::from(parts - 1))
+            }
+        };
+        let parts_left = self.plan.all_records.saturating_sub(self.records) / records.max(1);
         let left = (self.began + self.plan.whole).saturating_duration_since(now);
         let of_each = left.div_f64((parts_left as f64).max(1.0));
         of_each.saturating_sub(part).clamp(part, left.max(part))
     }
 
     fn go_on(&mut self, now: Instant) -> Due {
+        if self.covered.parts == 1 {
+            self.of_first = (self.covered.recorded, self.records);
+        }
         self.covered.parts += 1;
         (self.paused, self.since, self.records_before) = (false, now, self.records);
         Due::GoOn
@@ -171,7 +182,20 @@ mod tests {
 
     fn plan() -> Parts {
         let (pauses, whole) = (Pauses::Growing { first: 10 * MS, by: 1.4 }, 1000 * MS);
-        Parts { first: 200 * MS, longest: 100 * MS, records: 1000, pauses, whole, all_records: 5000 }
+        Parts {
+            first: 200 * MS,
+            first_records: 2500,
+            longest: 100 * MS,
+            records: 1000,
+            pauses,
+            whole,
+            all_records: 5000,
+        }
+    }
+
+    fn filling_plan() -> Parts {
+        let (first, pauses) = (100 * MS, Pauses::Filling);
+        Parts { first, first_records: 250, longest: first, records: 250, pauses, ..plan() }
     }
 
     /// Looks every millisecond; a part sends `rate` records in each.
@@ -229,7 +253,7 @@ mod tests {
 
     #[test]
     fn parts_of_few_records_fill_the_plan_and_others_are_half_of_it() {
-        let filling = Parts { first: 100 * MS, longest: 100 * MS, records: 250, pauses: Pauses::Filling, ..plan() };
+        let filling = filling_plan();
         // 5000 records in 20 parts of 25 ms.
         let (seen, covered) = run_of(filling, 10, 5000);
         assert_eq!(seen[..2], [(25, Due::Pause), (52, Due::GoOn)]);
@@ -244,10 +268,18 @@ mod tests {
 
     #[test]
     fn parts_that_pause_late_fill_the_plan_too() {
-        let filling = Parts { first: 100 * MS, longest: 100 * MS, records: 250, pauses: Pauses::Filling, ..plan() };
+        let filling = filling_plan();
         // 25 ms until a pause is requested, and 50 ms until it is made.
         let (_, covered) = run_late(filling, 10, 5000, 50);
         assert!(covered.reached > 850 * MS && covered.parts >= 5, "{covered:?}");
+    }
+
+    #[test]
+    fn a_longer_first_part_leaves_the_rest_to_the_others() {
+        let plan = Parts { first: 200 * MS, first_records: 1000, ..filling_plan() };
+        let (seen, covered) = run_of(plan, 10, 5000);
+        assert_eq!(seen[0], (100, Due::Pause));
+        assert!(covered.reached > 900 * MS && (16..=17).contains(&covered.parts), "{covered:?}");
     }
 
     #[test]

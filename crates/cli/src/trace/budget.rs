@@ -37,6 +37,10 @@ const REACHING_PARTS: u64 = 24;
 const REACHING_PARTS_BY_TIME: u32 = 6;
 /// A first look that its records ended is followed by another one that reaches so many times as far.
 const FARTHER: f64 = 2.0;
+/// The first of such parts has one of so many shares of a plan's time.
+const BEGINNING: u32 = 8;
+/// And of its records: a program in C++ has 2 million until `main` (measured by hand).
+const BEGINNING_RECORDS: u64 = 4;
 /// Share of a plan's time in which such a run should come to its end.
 const TO_THE_END: f64 = 0.9;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
@@ -183,7 +187,8 @@ impl Length {
         let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
         let records = (plan.all_records as f64 / parts).max(1.0) as u64;
         let pauses = Pauses::Growing { first: pause, by: 1.0 };
-        Parts { first: part, longest: part, records, pauses, ..plan }
+        let (first, first_records) = beginning(plan, part, records);
+        Parts { first, first_records, longest: part, records, pauses, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -193,14 +198,21 @@ impl Length {
 
 /// Returns a plan of one part, as long as the plan.
 fn whole(plan: Parts) -> Parts {
-    Parts { first: plan.whole, records: plan.all_records, ..plan }
+    Parts { first: plan.whole, first_records: plan.all_records, records: plan.all_records, ..plan }
 }
 
-/// Returns the plan in equal parts and pauses: each part stands for as much of the run as any other.
+/// Returns the plan in equal parts and pauses, the first part apart: each stands for as much of the run as any other.
 fn reaching(plan: Parts) -> Parts {
     let part = plan.whole / (2 * REACHING_PARTS_BY_TIME);
     let records = (plan.all_records / REACHING_PARTS).max(1);
-    Parts { first: part, longest: part, records, pauses: Pauses::Filling, ..plan }
+    let (first, first_records) = beginning(plan, part, records);
+    Parts { first, first_records, longest: part, records, pauses: Pauses::Filling, ..plan }
+}
+
+/// Returns the time and the records of a first part, at least those of the others: a block that is allocated in a pause
+/// has no call site, and most programs allocate at their begin what they use to their end.
+fn beginning(plan: Parts, part: Duration, records: u64) -> (Duration, u64) {
+    (part.max(plan.whole / BEGINNING), records.max(plan.all_records / BEGINNING_RECORDS))
 }
 
 /// Returns the CPUs that others do not use: at least one, since this process has its share among them.
@@ -224,6 +236,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
     };
     Parts {
         first: whole / 4,
+        first_records: (all_records / 2).max(1),
         longest: whole / 20,
         records: (all_records / PARTS_BY_RECORDS).max(1),
         pauses: Pauses::Growing { first: whole / 30, by: 1.35 },
@@ -287,7 +300,7 @@ mod tests {
         };
         // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
         assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
-        assert_eq!((spread.first, spread.records), (spread.longest, plan.all_records / 24));
+        assert_eq!((spread.first, spread.records), (plan.whole / 8, plan.all_records / 24));
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
         assert_eq!((seconds(many.longest), pause(many)), (0.25, 0.14));
@@ -298,8 +311,8 @@ mod tests {
     fn parts_of_a_run_that_goes_on_have_equal_weights() {
         let plan = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
         let parts = reaching(plan);
-        assert_eq!((parts.first, parts.pauses), (parts.longest, Pauses::Filling));
-        assert_eq!(parts.first, plan.whole / 12);
+        assert_eq!((parts.longest, parts.pauses), (plan.whole / 12, Pauses::Filling));
+        assert_eq!((parts.first, parts.first_records), (plan.whole / 8, plan.all_records / 4));
         assert_eq!(parts.records, plan.all_records / 24);
     }
 
@@ -315,7 +328,7 @@ mod tests {
             let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
             Some(Coverage { parts: 3, recorded_ns, reached_ns, ended })
         };
-        let [whole, quarter] = [18, 4].map(Duration::from_secs);
+        let [whole, quarter] = [18, 5].map(Duration::from_secs);
         assert!(first(&seen(1_000_000, None)) > whole);
         assert!(first(&seen(1_000_000, parts(4, false))) > whole, "12 s");
         assert!(first(&seen(1_000_000, parts(1, false))) < quarter, "25.5 s: spread");

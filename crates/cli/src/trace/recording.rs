@@ -68,6 +68,7 @@ mod tests {
     fn a_line_names_the_part_and_what_is_left() {
         let plan = Parts {
             first: Duration::from_secs(1),
+            first_records: 1,
             longest: Duration::from_secs(1),
             records: 1,
             pauses: Pauses::Filling,

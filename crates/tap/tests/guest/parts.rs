@@ -117,6 +117,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
         for cpus in [1, 2] {
             let plan = Parts {
                 first: 150 * MS,
+                first_records: 200_000,
                 longest: 150 * MS,
                 records: 200_000,
                 pauses: Pauses::Growing { first: 60 * MS, by: 1.4 },
@@ -147,6 +148,7 @@ fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
     under_each_engine(|qemu| {
         let plan = Parts {
             first: MS,
+            first_records: u64::MAX,
             longest: MS,
             records: u64::MAX,
             pauses: Pauses::Growing { first: 60_000 * MS, by: 1.0 },
@@ -165,6 +167,7 @@ fn a_hundred_parts_do_no_harm() {
     under_each_engine(|qemu| {
         let plan = Parts {
             first: 15 * MS,
+            first_records: u64::MAX,
             longest: 15 * MS,
             records: u64::MAX,
             pauses: Pauses::Growing { first: 15 * MS, by: 1.0 },
