@@ -106,7 +106,8 @@ impl Tracker {
             Content::Object(match mapping.path.as_str() {
                 "[heap]" => self.objects.intern(Key::Break),
                 "[stack]" => self.objects.intern(Key::FirstStack),
-                "//anon" | "" => self.objects.intern(Key::Anonymous { context, user }),
+                // Memory that processes share without a file is mapped as a deleted one of `/dev/zero`.
+                "//anon" | "" | "/dev/zero (deleted)" => self.objects.intern(Key::Anonymous { context, user }),
                 path => self.objects.intern(Key::File { path: path.to_owned() }),
             })
         };
@@ -337,6 +338,15 @@ mod tests {
         assert_eq!(key(&mut tracker, 0x5000_3e40).0, Key::File { path: "/bin/prog".into() });
         assert_eq!(key(&mut tracker, 0x5000_7fff), (variable(1), 0x5000_5000));
         assert_eq!(key(&mut tracker, 0x7000_0010).0, Key::Anonymous { context: 9, user: 2 });
+    }
+
+    #[test]
+    fn memory_that_processes_share_without_a_file_is_its_callers() {
+        let mut tracker = tracker();
+        let (start, path) = (0x7100_0000, "/dev/zero (deleted)".to_owned());
+        let mapping = Mapping { start, end: start + 0x1000, file_offset: 0, executable: false, path };
+        tracker.event(&Event::Map { pid: 5, mapping }, (7, 2));
+        assert_eq!(key(&mut tracker, 0x7100_0040).0, Key::Anonymous { context: 7, user: 2 });
     }
 
     #[test]
