@@ -2,9 +2,9 @@
 """Whether two builds of nearmiss compute the same: ten recorded runs, in both orders, modelled, diagnosed and rehearsed by each.
 
 Run from the repository's root after `make subjects`: experiments/same/run.py OLD NEW [NAME ...]
-OLD and NEW are two binaries, NAME one of the runs; without names all
-ten are compared. OLD records; both read. Records are compared field by field; what only one build has is a difference too,
-except the wake part of a policy, which no record sets. Ends with status 1 at any difference.
+OLD and NEW are two binaries, NAME one of the runs; without names all ten are compared.
+OLD records; both read. Records are compared field by field; what only one build has is a difference too, except the wake
+part of a policy, which no record sets. Ends with status 1 at any difference.
 """
 
 import json, os, subprocess, sys, tempfile

@@ -143,7 +143,7 @@ impl Snapshot {
     }
 }
 
-/// Errors: this process may not freeze another one, read its memory, or mount a file system.
+/// Checks that this process may freeze another one, read its memory, and mount a file system. Errors: it may not.
 pub fn has_rights() -> Result<(), SnapshotError> {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_PTRACE;
     let has = rustix::thread::capabilities(None).is_ok_and(|own| own.effective.contains(needed));

@@ -129,7 +129,7 @@ impl Known {
     pub fn of_every_access(self) -> Self {
         match self {
             Known::Ends(length) => Known::Ends(length.of_every_access()),
-            Known::GoesOn { reached } => Known::GoesOn { reached },
+            goes_on => goes_on,
         }
     }
 }

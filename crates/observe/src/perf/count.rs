@@ -41,6 +41,7 @@ impl Counters {
     }
 }
 
+/// The attributes of an event that counts.
 fn attributes(event: &EventSpec, user_alone: bool) -> sys::perf_event_attr {
     let mut attr = sys::perf_event_attr::default();
     attr.type_ = event.kind;
