@@ -57,8 +57,8 @@ fn crowded_sets_are_found_mid_run_and_the_program_runs_on() {
     assert!(finding["verify"].is_null() && finding["apply"][2] == "color", "{finding:#}");
     let notes = findings["notes"].to_string();
     assert!(notes.contains("color acts from the next start on"), "{notes}");
-    let paused = format!("process {pid} (aligned-tasks) paused 0.");
-    assert!(stderr(&output).contains(&paused), "{}", stderr(&output));
+    let (paused, errors) = (format!("process {pid} (aligned-tasks) paused "), stderr(&output));
+    assert!(errors.contains(&paused) && errors.contains(" s (measured) for its snapshot of "), "{errors}");
     assert_eq!(program.harmed(), Vec::<String>::new());
 }
 
