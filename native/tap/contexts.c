@@ -126,6 +126,20 @@ void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint6
     s->frames[s->depth++] = (struct frame){sp, context};
 }
 
+/* The filter may have dropped all that ran since the last change of context: the site of what user mode allocates must
+ * be right. A pause sees no calls, so that what is allocated in it has no site. */
+void contexts_send_user(struct vcpu *v)
+{
+    if (!tap.contexts)
+        return;
+    const int unknown = !v->task || v->attention & ATTEND_PAUSED;
+    const uint32_t context = unknown ? 0 : contexts_now(&v->task->stacks[USER]);
+    if (context == v->context)
+        return;
+    ring_control(v, NM_C_CONTEXT, context, 0, 0, NULL, 0);
+    v->context = context;
+}
+
 void contexts_return(struct vcpu *v, int kernel, uint64_t sp)
 {
     if (v->task)

@@ -68,15 +68,7 @@ void heap_mail(struct vcpu *v)
     v->task->mail_sequence = mail.sequence;
     if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_TRIM)
         return;
-    /* The filter may have dropped all that ran since the last change of context: the allocation site must be right. A
-     * pause sees no calls, so that its allocations have no site. */
-    if (tap.contexts) {
-        const uint32_t context = v->attention & ATTEND_PAUSED ? 0 : contexts_now(&v->task->stacks[USER]);
-        if (context != v->context) {
-            ring_control(v, NM_C_CONTEXT, context, 0, 0, NULL, 0);
-            v->context = context;
-        }
-    }
+    contexts_send_user(v);
     const uint64_t payload[4] = {mail.address, mail.size, mail.old_address, mail.alignment};
     ring_control(v, NM_C_HEAP, mail.operation, 0, 0, payload, sizeof payload);
 }

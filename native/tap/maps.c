@@ -34,6 +34,9 @@ static __attribute__((noinline)) void send(struct vcpu *v, uint64_t *words, uint
                  (unsigned long long)tap.control->perf_ring_bytes);
         return;
     }
+    /* No reference shows the context. */
+    if (v->attention & ATTEND_PAUSED || window_follows())
+        contexts_send_user(v);
     unsigned char bytes[2048];
     while (v->perf_head != head) {
         uint64_t now = head - v->perf_head;

@@ -52,17 +52,29 @@ static void paused(void *unused)
     __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
 }
 
-static void resumed(void *unused)
+static void begin_part(void)
 {
-    (void)unused;
     if (window_is_open()) {
-        tasks_begin_part();
         window_mark(NM_MARK_PART);
         every_vcpu(go_on);
         engine_on_translation(translate_block);
     }
     __atomic_store_n(&tap.control->paused, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+}
+
+static void resumed(void *unused)
+{
+    (void)unused;
+    tasks_begin_part();
+    begin_part();
+}
+
+/* The calls under way are known. */
+static void followed(void *unused)
+{
+    (void)unused;
+    begin_part();
 }
 
 /* Between two instructions of the guest, while no vCPU runs. */
@@ -79,12 +91,13 @@ static void change(void *cpu, void *wanted)
     }
 }
 
-/* The window's start, before which the guest ran as in a pause. */
+/* The window's start, before which the guest ran as in a pause, or was followed. */
 static void start(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
+    const int follows = window_follows();
     window_start_now();
-    engine_reset(resumed);
+    engine_reset(follows ? followed : resumed);
 }
 
 void parts_start(void)
@@ -112,7 +125,7 @@ static void poll_one(struct vcpu *v)
 static void poll(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
-    if (window_is_open() && tap.control->paused)
+    if (window_is_open() && (tap.control->paused || window_follows()))
         every_vcpu(poll_one);
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
@@ -148,14 +161,14 @@ void parts_look(int pending, int starts)
     static unsigned looks;
     if (!engine_can_pause() || __atomic_load_n(&changing, __ATOMIC_ACQUIRE))
         return;
-    const int now = tap.control->paused != 0;
+    const int now = tap.control->paused != 0, follows = window_follows();
     const int wanted = pending ? now && !starts : __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
-    if (now && starts) {
+    if ((now || follows) && starts) {
         parts_start();
     } else if (now != wanted) {
         __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
         engine_run_alone(change, wanted ? &changing : NULL);
-    } else if (now && ++looks % PAUSE_POLL_LOOKS == 0 && !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
+    } else if ((now || follows) && ++looks % PAUSE_POLL_LOOKS == 0 && !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
         engine_run_alone(poll, NULL);
     }
 }

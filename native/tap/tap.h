@@ -194,6 +194,7 @@ void tap_fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
 
 /* translate.c: decides at translation what to call at execution */
 void translate_block(struct qemu_plugin_tb *);
+void translate_calls(struct qemu_plugin_tb *); /* what is followed until the window opens, if calls are */
 int translate_init(void);
 
 /* insns.c: the entry of an instruction; NULL when the table is full, which ends the recording */
@@ -303,6 +304,7 @@ struct shadow_stack {
     uint32_t depth, capacity;
 };
 void contexts_call(struct vcpu *, const struct nm_insn *, int kernel, uint64_t sp);
+void contexts_send_user(struct vcpu *); /* where a heap object or a mapping is sent */
 void contexts_return(struct vcpu *, int kernel, uint64_t sp);
 static inline uint32_t contexts_now(const struct shadow_stack *s)
 {
@@ -351,6 +353,7 @@ int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that close
 int window_awaits_maps(void); /* a symbol opens it, and the maps must still give its address */
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
+int window_follows(void); /* calls are followed until the consumer opens the window */
 struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
 void window_fail(void);
 void window_close_now(void); /* as the vCPU that has the slice */

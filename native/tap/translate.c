@@ -4,6 +4,7 @@
  */
 #include "decode.h"
 #include "engine.h"
+#include "nearmiss_trigger.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -157,18 +158,23 @@ static uint64_t translating_task(void)
     return v && v->task ? v->task->address : 0;
 }
 
-static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
+static struct nm_insn *entry_of(const struct step *s)
 {
     int is_new;
     struct nm_insn *insn = insns_entry(&s->identity, &is_new);
-    if (!insn)
-        return 0;
-    s->insn = insn;
-    if (is_new) {
+    if (insn && is_new) {
         insn->flags = insn_flags(s->decoded, s->kernel) | (uint32_t)s->identity.fetched << NM_I_FETCHED_SHIFT |
                       (uint32_t)s->identity.fetched_second << NM_I_FETCHED_SECOND_SHIFT;
         insn->task = translating_task();
     }
+    return insn;
+}
+
+static int record_step(struct qemu_plugin_tb *tb, size_t index, struct step *s)
+{
+    struct nm_insn *insn = s->insn = entry_of(s);
+    if (!insn)
+        return 0;
     if (s->first)
         fetch_register(tb, index, insn, s->kernel, s->identity.fetched_second != 0);
     if (s->decoded & D_PREFETCH)
@@ -191,13 +197,13 @@ static void send_code(const struct step *steps, size_t count)
     code_end();
 }
 
-static void translate(struct qemu_plugin_tb *tb)
+/* Reads a block into `steps`; 0: it has more instructions than there is room for. */
+static size_t read_block(struct qemu_plugin_tb *tb, struct step *steps)
 {
-    static struct step steps[BLOCK_INSNS_MAX];
     const size_t count = qemu_plugin_tb_n_insns(tb);
     if (count > BLOCK_INSNS_MAX) {
         tap_fail("QEMU translated a block of %zu instructions, more than the tap knows of", count);
-        return;
+        return 0;
     }
     for (size_t i = 0; i < count; i++) {
         struct step *s = &steps[i];
@@ -211,14 +217,26 @@ static void translate(struct qemu_plugin_tb *tb)
         s->kernel = (int)(s->identity.vaddr >> 63);
     }
     divide(steps, count);
+    return count;
+}
+
+static void watch_events(const struct step *s)
+{
+    if (s->decoded & D_TRIGGER)
+        window_trigger_register(s->at, decode_trigger(s->identity.code));
+    if (s->decoded & D_TLB_FLUSH)
+        exec(s->at, on_tlb_flush);
+    if (s->decoded & D_HALT)
+        exec(s->at, on_halt);
+}
+
+static void translate(struct qemu_plugin_tb *tb)
+{
+    static struct step steps[BLOCK_INSNS_MAX];
+    const size_t count = read_block(tb, steps);
     for (size_t i = 0; i < count; i++) {
         struct step *s = &steps[i];
-        if (s->decoded & D_TRIGGER)
-            window_trigger_register(s->at, decode_trigger(s->identity.code));
-        if (s->decoded & D_TLB_FLUSH)
-            exec(s->at, on_tlb_flush);
-        if (s->decoded & D_HALT)
-            exec(s->at, on_halt);
+        watch_events(s);
         if (s->kernel && tap.control->only_user) {
             kernel_apart(s->at, s->decoded);
             continue;
@@ -230,7 +248,8 @@ static void translate(struct qemu_plugin_tb *tb)
         if ((s->first || s->decoded & (D_MEMORY | D_PREFETCH)) && !record_step(tb, i, s))
             return;
     }
-    send_code(steps, count);
+    if (count)
+        send_code(steps, count);
 }
 
 void translate_block(struct qemu_plugin_tb *tb)
@@ -238,4 +257,47 @@ void translate_block(struct qemu_plugin_tb *tb)
     if (!window_is_open() && tap.control->state != NM_STATE_ATTENTIVE)
         return;
     translate(tb);
+}
+
+/* Whether the heap shim's mailbox is filled by this instruction. */
+static int is_mail(const struct step *s, const struct step *behind)
+{
+    return s->decoded & D_MEMORY && behind->decoded & D_TRIGGER &&
+           decode_trigger(behind->identity.code) == NEARMISS_TRIGGER_HEAP;
+}
+
+/* A system call may have mapped memory: its context is known now. */
+static void on_return_from_kernel(unsigned index, void *unused)
+{
+    (void)unused;
+    struct vcpu *v = &tap_vcpus[index];
+    window_enter_slice(v);
+    maps_poll(v);
+}
+
+/* Whether the block begins behind a system call: the kernel returns to it. */
+static int follows_syscall(const struct step *first)
+{
+    static const uint8_t syscall[] = {0x0f, 0x05};
+    const uint8_t *code = qemu_plugin_insn_haddr(first->at);
+    const uint64_t into_page = first->identity.vaddr & 4095;
+    return !first->kernel && code && into_page >= sizeof syscall &&
+           !memcmp(code - sizeof syscall, syscall, sizeof syscall);
+}
+
+void translate_calls(struct qemu_plugin_tb *tb)
+{
+    static struct step steps[BLOCK_INSNS_MAX];
+    const size_t count = read_block(tb, steps);
+    if (count && follows_syscall(&steps[0]))
+        exec(steps[0].at, on_return_from_kernel);
+    for (size_t i = 0; i < count; i++) {
+        struct step *s = &steps[i];
+        watch_events(s);
+        const int calls = tap.contexts && s->decoded & (D_CALL | D_RETURN) && s->decoded & D_MEMORY;
+        if (s->kernel)
+            kernel_apart(s->at, s->decoded);
+        else if ((calls || (i + 1 < count && is_mail(s, s + 1))) && (s->insn = entry_of(s)))
+            register_access(s->at, s->insn, s->decoded, s->identity.code, s->size, 0);
+    }
 }

@@ -259,7 +259,7 @@ static void *watch_consumer(void *unused)
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_STOP);
         const int starts = pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE);
-        for (uint32_t i = 0; starts && i < tap.vcpus; i++)
+        for (uint32_t i = 0; starts && !window_follows() && i < tap.vcpus; i++)
             set_attention(&tap_vcpus[i], ATTEND_START);
         parts_look(pending, starts);
         nanosleep(&pause, NULL);
@@ -309,6 +309,11 @@ static int begins_paused(void)
     return (from == NM_FROM_CONSUMER || from == NM_FROM_NEAR_MARK) && engine_can_pause();
 }
 
+int window_follows(void)
+{
+    return pending && tap.control->from_kind == NM_FROM_FOLLOWED && engine_can_pause();
+}
+
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
 static void instrument(void *unused)
 {
@@ -321,6 +326,8 @@ static void open_afresh(void *unused)
     open_window();
     if (begins_paused())
         parts_begin_paused();
+    else if (window_follows())
+        engine_on_translation(translate_calls);
     else
         instrument(unused);
 }

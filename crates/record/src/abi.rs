@@ -17,6 +17,8 @@ pub const FROM_BEGIN: u32 = 0;
 pub const FROM_MARK: u32 = 1;
 /// `NM_FROM_CONSUMER`: the consumer opens the window.
 pub const FROM_CONSUMER: u32 = 2;
+/// `NM_FROM_FOLLOWED`: the consumer opens the window, and calls are followed until then.
+pub const FROM_FOLLOWED: u32 = 5;
 /// `NM_FROM_SYMBOL`: the first execution of a function opens the window.
 pub const FROM_SYMBOL: u32 = 3;
 /// `NM_FROM_NEAR_MARK`: a mark opens the window soon, and until then the guest runs as in a pause.

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
+    /// Time from the command's begin that is followed and not recorded: calls, mappings and heap objects alone. It holds
+    /// for a window that opens with the command.
+    pub followed: Duration,
     /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
     pub first: Duration,
     /// Longest part after the first.
@@ -19,6 +22,13 @@ pub struct Parts {
     pub whole: Duration,
     /// The command is ended when so many records were sent.
     pub all_records: u64,
+}
+
+impl Parts {
+    /// Returns the plan with nothing followed ahead of it.
+    pub fn from_the_begin(self) -> Self {
+        Parts { followed: Duration::ZERO, ..self }
+    }
 }
 
 /// How long pauses are.
@@ -183,6 +193,7 @@ mod tests {
     fn plan() -> Parts {
         let (pauses, whole) = (Pauses::Growing { first: 10 * MS, by: 1.4 }, 1000 * MS);
         Parts {
+            followed: Duration::ZERO,
             first: 200 * MS,
             first_records: 2500,
             longest: 100 * MS,

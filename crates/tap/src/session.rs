@@ -148,6 +148,10 @@ impl Session {
     /// Records the window in parts, and ends the command with the plan.
     pub fn in_parts(mut self, plan: Option<Parts>) -> Self {
         self.plan = plan;
+        let followed = plan.map_or(Duration::ZERO, |plan| plan.followed);
+        if !followed.is_zero() && self.window == Window::default() {
+            self.window.from = Start::Followed(followed);
+        }
         self.with_its_start()
     }
 

@@ -77,6 +77,7 @@ fn coverage(recorded: &Recorded) -> Option<Coverage> {
         recorded_ns: covered.recorded.as_nanos() as u64,
         reached_ns: covered.reached.as_nanos() as u64,
         ended: covered.ended,
+        ahead_ns: ahead_ns(recorded),
     })
 }
 

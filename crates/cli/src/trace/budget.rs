@@ -37,7 +37,8 @@ const REACHING_PARTS: u64 = 24;
 const REACHING_PARTS_BY_TIME: u32 = 6;
 /// A first look that its records ended is followed by another one that reaches so many times as far.
 const FARTHER: f64 = 2.0;
-/// The first of such parts has one of so many shares of a plan's time.
+/// A run's begin, in which most programs allocate what they use, has one of so many shares of a plan's time: in a first
+/// part, or followed ahead of it.
 const BEGINNING: u32 = 8;
 /// And of its records: a program in C++ has 2 million until `main` (measured by hand).
 const BEGINNING_RECORDS: u64 = 4;
@@ -100,7 +101,7 @@ impl Budget {
         Some(match known {
             Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
             Some(Known::Ends(length)) if !length.unseen.is_zero() => length.spread(plan),
-            Some(Known::GoesOn { .. }) => reaching(plan),
+            Some(Known::GoesOn { reached }) => reaching(plan, reached),
             _ => plan,
         })
     }
@@ -146,7 +147,13 @@ pub struct Length {
 impl Length {
     /// Returns the length of a run that came to its end before the plan did.
     fn of(manifest: &Manifest) -> Option<Self> {
-        let all = Coverage { parts: 1, recorded_ns: manifest.window_ns, reached_ns: manifest.window_ns, ended: false };
+        let all = Coverage {
+            parts: 1,
+            recorded_ns: manifest.window_ns,
+            reached_ns: manifest.window_ns,
+            ended: false,
+            ahead_ns: 0,
+        };
         let covered = manifest.covered.unwrap_or(all);
         let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
         let unseen = unseen_ns as f64 * FASTER_IN_A_PAUSE / covered.recorded_ns.max(1) as f64;
@@ -179,7 +186,7 @@ impl Length {
         let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
         let by_records = plan.all_records as f64 * TO_THE_END * self.time.as_secs_f64() / self.records.max(1) as f64;
         if by_time < time / 2.0 {
-            return reaching(plan);
+            return reaching(plan, self.recorded + self.unseen);
         }
         let recorded = by_time.min(by_records);
         let paused = (paused_only - recorded * speed).clamp(0.0, time - recorded);
@@ -201,12 +208,16 @@ fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, first_records: plan.all_records, records: plan.all_records, ..plan }
 }
 
-/// Returns the plan in equal parts and pauses, the first part apart: each stands for as much of the run as any other.
-fn reaching(plan: Parts) -> Parts {
-    let part = plan.whole / (2 * REACHING_PARTS_BY_TIME);
+/// Returns the plan in equal parts and pauses behind the run's begin, each of which stands for as much of the run as any
+/// other. The begin is a small part of what is `reached`, and is followed alone: recorded, it would be most of the
+/// records.
+fn reaching(plan: Parts, reached: Duration) -> Parts {
+    let followed = plan.whole.min(reached) / BEGINNING;
+    let whole = plan.whole - followed;
+    let part = whole / (2 * REACHING_PARTS_BY_TIME);
     let records = (plan.all_records / REACHING_PARTS).max(1);
-    let (first, first_records) = beginning(plan, part, records);
-    Parts { first, first_records, longest: part, records, pauses: Pauses::Filling, ..plan }
+    let pauses = Pauses::Filling;
+    Parts { followed, first: part, first_records: records, longest: part, records, pauses, whole, ..plan }
 }
 
 /// Returns the time and the records of a first part, at least those of the others: a block that is allocated in a pause
@@ -235,6 +246,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         _ => ((left - whole.min(left)).as_secs_f64() * idle_cpus * REPLAYED_A_SECOND) as u64,
     };
     Parts {
+        followed: Duration::ZERO,
         first: whole / 4,
         first_records: (all_records / 2).max(1),
         longest: whole / 20,
@@ -288,7 +300,7 @@ mod tests {
     fn a_run_that_does_not_fit_has_equal_parts_to_its_end() {
         let covered = |recorded_ms: u64, reached_ms: u64| {
             let [recorded_ns, reached_ns] = [recorded_ms, reached_ms].map(|ms| ms * 1_000_000);
-            Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false })
+            Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false, ahead_ns: 0 })
         };
         let length = |covered| Length::of(&seen(1_000_000, covered)).unwrap();
         let plan = plan(Duration::from_secs(40), Purpose::CloserLook, MOST_CPUS);
@@ -310,10 +322,11 @@ mod tests {
     #[test]
     fn parts_of_a_run_that_goes_on_have_equal_weights() {
         let plan = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
-        let parts = reaching(plan);
-        assert_eq!((parts.longest, parts.pauses), (plan.whole / 12, Pauses::Filling));
-        assert_eq!((parts.first, parts.first_records), (plan.whole / 8, plan.all_records / 4));
-        assert_eq!(parts.records, plan.all_records / 24);
+        let parts = reaching(plan, Duration::from_secs(4));
+        assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole - parts.followed));
+        assert_eq!((parts.first, parts.longest, parts.pauses), (parts.whole / 12, parts.whole / 12, Pauses::Filling));
+        assert_eq!((parts.first_records, parts.records), (plan.all_records / 24, plan.all_records / 24));
+        assert_eq!(reaching(plan, Duration::from_secs(90)).followed, plan.whole / 8);
     }
 
     fn seen(records: u64, covered: Option<Coverage>) -> Manifest {
@@ -326,7 +339,7 @@ mod tests {
         let first = |manifest: &Manifest| budget.plan(Purpose::CloserLook, Some(Known::of(manifest))).unwrap().first;
         let parts = |recorded_s: u64, ended| {
             let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
-            Some(Coverage { parts: 3, recorded_ns, reached_ns, ended })
+            Some(Coverage { parts: 3, recorded_ns, reached_ns, ended, ahead_ns: 0 })
         };
         let [whole, quarter] = [18, 5].map(Duration::from_secs);
         assert!(first(&seen(1_000_000, None)) > whole);
@@ -337,7 +350,8 @@ mod tests {
         let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
         let until = |reached_s: u64| {
-            let covered = Coverage { parts: 8, recorded_ns: 1, reached_ns: reached_s * 1_000_000_000, ended: true };
+            let covered =
+                Coverage { parts: 8, recorded_ns: 1, reached_ns: reached_s * 1_000_000_000, ended: true, ahead_ns: 0 };
             seen(1_000_000, Some(covered))
         };
         assert!(room(&until(5)) && !room(&until(15)), "another look takes 18 s");

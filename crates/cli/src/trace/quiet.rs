@@ -10,6 +10,7 @@ use nearmiss_record::run::RunDir;
 use nearmiss_record::units::Bytes;
 use nearmiss_snapshot::Snapshot;
 use nearmiss_tap::guest::CommandStatus;
+use nearmiss_tap::parts::Parts;
 use nearmiss_tap::session::TapError;
 use std::ffi::OsString;
 use std::path::Path;
@@ -72,13 +73,23 @@ pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Loo
         Look::Closer { known, .. } => budget.plan(Purpose::CloserLook, known),
     };
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
-    let recording = trace(&subject, plan, Kept::Diagnosis)?;
+    let recording = match trace(&subject, plan, Kept::Diagnosis) {
+        Err(error) if plan.is_some_and(|plan| !plan.followed.is_zero()) && never_opened(&error) => {
+            trace(&subject, plan.map(Parts::from_the_begin), Kept::Diagnosis)?
+        }
+        recording => recording?,
+    };
     let is_interrupted = ended_by_a_person(&recording)?;
     let Recording { recorded, status, ended, .. } = recording;
     if let Some(status) = status.filter(|status| *status != CommandStatus::Exited(0) && !ended) {
         exit::print_message(&format!("the command {status}; its errors: {}", recorded.run.file(OUTPUTS[1]).display()));
     }
     Ok(RecordedCommand { run: recorded.run.clone(), recorded, is_interrupted })
+}
+
+/// Whether the command ended ahead of the window: it took less time than the first look.
+fn never_opened(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(TapError::NeverOpened(_))) && interrupt::received().is_none()
 }
 
 /// Returns whether an interrupt ended the command: what was recorded is diagnosed then. A request to terminate ends

@@ -67,6 +67,7 @@ mod tests {
     #[test]
     fn a_line_names_the_part_and_what_is_left() {
         let plan = Parts {
+            followed: Duration::ZERO,
             first: Duration::from_secs(1),
             first_records: 1,
             longest: Duration::from_secs(1),

@@ -14,6 +14,9 @@ pub struct Coverage {
     pub reached_ns: u64,
     /// The command was ended there, before its end.
     pub ended: bool,
+    /// Wall time of the command ahead of the window, *measured*.
+    #[serde(default)]
+    pub ahead_ns: u64,
 }
 
 impl Coverage {
@@ -27,13 +30,17 @@ impl Coverage {
         let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
         let (recorded, reached) = (seconds(self.recorded_ns), seconds(self.reached_ns));
         let parts = counted(self.parts.into(), "part");
-        let parts = format!("{parts}, {recorded} of the {reached} that the command ran in the guest");
+        let behind = match self.ahead_ns {
+            0 => String::new(),
+            ahead => format!(" behind its first {}", seconds(ahead)),
+        };
+        let parts = format!("{parts}, {recorded} of the {reached} that the command ran in the guest{behind}");
         match (self.parts, self.ended) {
             (..2, false) if !self.has_pauses() => None,
             (..2, false) => Some(format!("Recorded: {parts}; nothing behind it was seen.")),
             (_, false) => Some(format!("Recorded: {parts}; nothing between them was seen.")),
             (..2, true) => Some(format!(
-                "Recorded: {recorded} of the command's run in the guest. It was ended there; nothing behind was seen."
+                "Recorded: {recorded} of the command's run in the guest{behind}. It was ended there; nothing behind was seen."
             )),
             (_, true) => Some(format!(
                 "Recorded: {parts}. It was ended there; nothing between the parts or behind them was seen."
@@ -48,7 +55,7 @@ mod tests {
 
     fn sentence(parts: u32, recorded_s: u64, ended: bool) -> Option<String> {
         let [recorded_ns, reached_ns] = [recorded_s, 6].map(|s| s * 1_000_000_000);
-        Coverage { parts, recorded_ns, reached_ns, ended }.sentence()
+        Coverage { parts, recorded_ns, reached_ns, ended, ahead_ns: 0 }.sentence()
     }
 
     #[test]
@@ -62,5 +69,9 @@ mod tests {
         assert!(of(2, 4, false).ends_with("; nothing between them was seen."));
         assert!(of(1, 6, true).ends_with("It was ended there; nothing behind was seen."));
         assert!(of(2, 4, true).ends_with("nothing between the parts or behind them was seen."));
+        let late = Coverage { parts: 2, recorded_ns: 1, reached_ns: 2, ended: true, ahead_ns: 900_000_000 };
+        assert!(
+            late.sentence().is_some_and(|text| text.contains(" in the guest behind its first 0.9 s. It was ended"))
+        );
     }
 }

@@ -25,6 +25,9 @@ struct PartTotals {
     /// Part marks, and heap objects reported in all.
     parts: usize,
     objects: usize,
+    /// Of the objects ahead of the first part mark, those with a calling context and all; and the context now.
+    ahead: (usize, usize),
+    context: u32,
     /// Stores of user mode by number of the part.
     stores: Vec<usize>,
     /// The CPUs' idle tasks.
@@ -54,7 +57,13 @@ impl PartTotals {
                     self.usage.user_instructions += usage.user_instructions;
                     self.idle.extend((pid == 0).then_some(task));
                 }
-                Control::Heap { .. } => self.objects += 1,
+                Control::Heap { .. } => {
+                    self.objects += 1;
+                    if self.parts == 0 {
+                        self.ahead = (self.ahead.0 + usize::from(self.context != 0), self.ahead.1 + 1);
+                    }
+                }
+                Control::Context(context) => self.context = context,
                 _ => {}
             }
         }
@@ -110,7 +119,8 @@ fn once_it_works(
     work: impl Fn(&PartTotals) -> bool,
 ) -> Option<(PartTotals, Recorded)> {
     for longer in [1, 5] {
-        let (seen, recorded) = record(qemu.clone(), cpus, Parts { whole: longer * plan.whole, ..plan })?;
+        let (seen, recorded) =
+            record(qemu.clone(), cpus, Parts { followed: longer * plan.followed, whole: longer * plan.whole, ..plan })?;
         println!("{} objects, stores of parts {:?}, {:?}", seen.objects, seen.stores, recorded.covered);
         if work(&seen) {
             return Some((seen, recorded));
@@ -124,6 +134,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
     under_each_engine(|qemu| {
         for cpus in [1, 2] {
             let plan = Parts {
+                followed: Duration::ZERO,
                 first: 150 * MS,
                 first_records: 200_000,
                 longest: 150 * MS,
@@ -154,6 +165,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
 fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
     under_each_engine(|qemu| {
         let plan = Parts {
+            followed: Duration::ZERO,
             first: MS,
             first_records: u64::MAX,
             longest: MS,
@@ -167,11 +179,38 @@ fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
     });
 }
 
+/// Ahead of the first part calls are followed, and nothing else is recorded.
+#[test]
+fn objects_of_a_followed_begin_have_their_call_sites() {
+    under_each_engine(|qemu| {
+        for cpus in [1, 2] {
+            let plan = Parts {
+                followed: 1500 * MS,
+                first: 150 * MS,
+                first_records: 200_000,
+                longest: 150 * MS,
+                records: 200_000,
+                pauses: Pauses::Filling,
+                whole: 2000 * MS,
+                all_records: 1_000_000,
+            };
+            let works = |seen: &PartTotals| seen.ahead.1 > 0 && seen.stores.iter().skip(1).any(|stores| *stores > 0);
+            let Some((seen, recorded)) = once_it_works(&qemu, cpus, plan, works) else { return };
+            println!("{:?} ahead", seen.ahead);
+            assert!(recorded.ahead >= plan.followed, "{:?}", recorded.ahead);
+            assert_eq!(seen.stores[0], 0, "nothing is recorded ahead of the first part");
+            assert_eq!(seen.ahead.0, seen.ahead.1, "objects without a call site");
+            assert_eq!(recorded.cut, None);
+        }
+    });
+}
+
 /// QEMU must take a hundred changes: each drops all translated code.
 #[test]
 fn a_hundred_parts_do_no_harm() {
     under_each_engine(|qemu| {
         let plan = Parts {
+            followed: Duration::ZERO,
             first: 15 * MS,
             first_records: u64::MAX,
             longest: 15 * MS,
