@@ -41,7 +41,8 @@ pub(crate) fn calls(
         let module = symbols.modules.get(function.module as usize).map_or("", String::as_str);
         let key = (function.name.as_str(), module);
         let [own, others] = [&own, &others].map(|sums| sums.get(&key).copied().unwrap_or(0));
-        let part = u128::from(*entered) * u128::from(own) / u128::from((own + others).max(1));
+        let all = u128::from((own + others).max(1));
+        let part = (u128::from(*entered) * u128::from(own) + all / 2) / all;
         *calls.entry((function.name.clone(), file_name(module).to_owned())).or_default() += part as u64;
     }
     calls
