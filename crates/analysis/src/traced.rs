@@ -215,6 +215,11 @@ impl Traced {
         Ok(self.in_modelled_order.get_or_init(|| modelled))
     }
 
+    /// The model's counts in the modelled order, where something was looked for in it.
+    pub(crate) fn modelled_order(&self) -> Option<&ModelRecord> {
+        if self.model.order == Order::Modelled { Some(&self.model) } else { self.in_modelled_order.get() }
+    }
+
     /// The machine, cut down to the guest's CPUs.
     pub fn machine(&self) -> &Machine {
         &self.model.machine

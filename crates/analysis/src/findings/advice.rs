@@ -1,8 +1,12 @@
 //! Waits that no remedy takes away, and what their author can do.
 
+use crate::Traced;
 use crate::page_faults::PageFaults;
+use nearmiss_record::finding::{Base, Finding};
 use nearmiss_record::machine::Machine;
-use nearmiss_record::model::{Columns, InstructionRow, MissClass, ModelRecord};
+use nearmiss_record::model::{
+    Columns, InstructionRow, LineSharing, MissClass, ModelRecord, ObjectKind, SharedLineRow, Tenant,
+};
 use nearmiss_record::symbols::KERNEL_MODULE;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::{Reason, Waits};
@@ -17,15 +21,55 @@ const TIMES: u64 = 2;
 /// Shares of the cycles from which faults and waits are worth a paragraph.
 const LEAST_FAULTS: f64 = 0.05;
 const LEAST_WAIT: f64 = 0.1;
+const LEAST_PASSED: f64 = 0.05;
 /// Functions that a paragraph names.
 const MOST_PLACES: usize = 3;
 /// Share of such waits from which a function is named.
 const LEAST_PLACE: f64 = 0.1;
 
-/// Returns one paragraph for each kind of wait that stands out.
-pub(crate) fn advice(model: &ModelRecord) -> Vec<String> {
+/// Returns one paragraph for each kind of wait that stands out, beside the `findings`.
+pub(crate) fn advice(traced: &Traced, findings: &[Finding]) -> Vec<String> {
+    let model = &traced.model;
     let waiting = Waiting { rows: &model.instructions, cycles: model.totals.cycles };
-    [fresh_memory(model), waiting.chained(), waiting.columns(), beyond_reach(model)].into_iter().flatten().collect()
+    let is_found = |finding: &Finding| matches!(finding.prediction.of, Base::Cycles { at_most: true, .. });
+    let modelled = traced.modelled_order().filter(|_| !findings.iter().any(is_found));
+    let paragraphs = [
+        fresh_memory(model),
+        waiting.chained(),
+        waiting.columns(),
+        beyond_reach(model),
+        modelled.and_then(|model| passed(&model.shared_lines, model.totals.cycles)),
+    ];
+    paragraphs.into_iter().flatten().collect()
+}
+
+/// Objects that tasks on several CPUs use the same bytes of, by lines and cycles of the modelled
+/// order.
+fn passed(lines: &[SharedLineRow], cycles: u64) -> Option<String> {
+    let mut by_object: BTreeMap<&str, (u64, &SharedLineRow)> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.sharing() == LineSharing::True) {
+        let Some(object) = line.tenants.iter().find(|tenant| is_the_program_s(tenant)) else { continue };
+        let (waits, _) = by_object.entry(&object.object).or_insert((0, line));
+        *waits += line.stall_cycles;
+    }
+    let (object, (waits, line)) = by_object.into_iter().max_by_key(|(_, (waits, _))| *waits)?;
+    let waited = waits as f64 / cycles.max(1) as f64;
+    let missed: Vec<String> = line.functions.iter().take(MOST_PLACES).map(|name| format!("`{name}`")).collect();
+    (waited >= LEAST_PASSED).then(|| {
+        format!(
+            "{} of the modelled cycles wait for lines of `{object}` to pass between CPUs that use the same bytes (true \
+             sharing, modelled order; missed in {}). Another place in memory changes nothing. Pass data on less often: \
+             several items at once, a copy of what the other side wrote that is read anew only where it runs out, or \
+             counts of each thread's own that are added up at the end",
+            percent(waited),
+            missed.join(", ")
+        )
+    })
+}
+
+fn is_the_program_s(tenant: &Tenant) -> bool {
+    use ObjectKind::{Anonymous, File, Global, Heap, Stack};
+    matches!(tenant.kind, Some(Heap | Global | Anonymous | Stack | File))
 }
 
 /// Pages that the kernel clears for the command over and over, because it gives memory back and takes it again.
@@ -150,6 +194,23 @@ mod tests {
         assert!(text.contains("38% of the cycles in page faults"), "{text}");
         assert_eq!(kept(900, 500, 0.4), None, "most pages are cleared once");
         assert_eq!(kept(10_000, 500, 0.02), None, "faults cost nothing to speak of");
+    }
+
+    #[test]
+    fn an_object_that_threads_pass_on_is_named_with_its_price() {
+        let tenant = |kind| Tenant { object: "queue".to_owned(), kind: Some(kind), ..Tenant::default() };
+        let line = |kind, stall_cycles| SharedLineRow {
+            true_sharing: 9,
+            stall_cycles,
+            functions: vec!["push".to_owned(), "pop".to_owned()],
+            tenants: vec![tenant(kind)],
+            ..SharedLineRow::default()
+        };
+        let lines = [line(ObjectKind::Global, 50), line(ObjectKind::Global, 40), line(ObjectKind::Slab, 300)];
+        let text = passed(&lines, 1000).unwrap();
+        assert!(text.starts_with("9.0% of the modelled cycles wait for lines of `queue` to pass"), "{text}");
+        assert!(text.contains("missed in `push`, `pop`"), "{text}");
+        assert_eq!(passed(&lines, 10_000), None);
     }
 
     fn waiting(function: &str, chained_cycles: u64, columns: Option<Columns>) -> InstructionRow {

@@ -86,10 +86,10 @@ pub fn judge(
         command: case.manifest().map(|manifest| manifest.command.clone()).unwrap_or_default(),
         measured: options.measured,
         known: if case.traced.is_some() { Known::Modelled } else { Known::Measured },
-        findings,
         healthy,
         unexplained,
-        advice: case.traced.as_ref().map(|traced| advice::advice(&traced.model)).unwrap_or_default(),
+        advice: case.traced.as_ref().map(|traced| advice::advice(traced, &findings)).unwrap_or_default(),
+        findings,
         notes: doubts.into_iter().chain(notes(case, remedies)).collect(),
     })
 }
