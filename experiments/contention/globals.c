@@ -11,9 +11,10 @@
 #define OWN_LINE
 #endif
 
-volatile uint64_t bytes_received __attribute__((aligned(64))) = 1;
+/* gcc emits them in the other order: the last one begins the line. */
+volatile uint64_t bytes_received OWN_LINE = 1;
 volatile uint64_t bytes_sent OWN_LINE = 1;
-volatile uint64_t after OWN_LINE = 1;
+volatile uint64_t after __attribute__((aligned(64))) = 1;
 
 static void *receive(void *arg)
 {
