@@ -298,3 +298,21 @@ pub enum Order {
     /// The slices of a round taken as simultaneous and merged by modelled cycles.
     Modelled,
 }
+
+impl Order {
+    /// Name of the order, in texts and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Order::Recorded => "recorded",
+            Order::Modelled => "modelled",
+        }
+    }
+
+    /// Bound that figures of sharing in this order are; none: they are no bound.
+    pub fn sharing_bound(self) -> Option<&'static str> {
+        match self {
+            Order::Recorded => Some("a lower bound"),
+            Order::Modelled => None,
+        }
+    }
+}

@@ -20,6 +20,7 @@ pub mod matrix;
 pub mod name;
 pub mod number;
 pub mod observe;
+mod order;
 pub mod plot;
 pub mod pprof;
 pub mod ranking;

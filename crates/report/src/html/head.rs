@@ -6,12 +6,12 @@ use crate::levels::misses;
 use crate::load::Report;
 use crate::name::plain;
 use crate::number::{counted, duration, grouped, percentage, scaled, shares_tenths, spoken_percent, tenths};
+use crate::order;
 use crate::sentence::sentence;
 use crate::split::{self, in_kernel};
 use crate::sums::discrepancies;
 use crate::wall::before_the_window;
 use maud::{Markup, html};
-use nearmiss_record::policy::Order;
 
 pub(super) fn header(report: &Report, command: &str) -> Markup {
     let (manifest, model) = (&report.manifest, &report.model);
@@ -26,7 +26,7 @@ pub(super) fn header(report: &Report, command: &str) -> Markup {
             (cycles(report))
             p.ran {
                 (plain(&model.machine.name)) ": " (caches.join(", ")) "; " (counted(u64::from(manifest.cpus), "CPU"))
-                "; order " (order(model.order)) @if model.only_user { "; the command's user-mode references only" }
+                "; order " (order::with_bound(model.order, "what it shows of sharing is")) @if model.only_user { "; the command's user-mode references only" }
                 (crate::text::policy(&model.policy))
                 ". " (ended(report))
             }
@@ -94,13 +94,6 @@ fn cycles(report: &Report) -> Markup {
                 li { span.swatch.{ "c" (i % 8) } {} (row.on) " " b { (tenths(row.cycles, share)) } " " span.quiet { (scaled(row.cycles)) } }
             }
         }
-    }
-}
-
-fn order(order: Order) -> &'static str {
-    match order {
-        Order::Recorded => "recorded (what it shows of sharing is a lower bound)",
-        Order::Modelled => "modelled",
     }
 }
 

@@ -5,9 +5,9 @@ use crate::function_name::folded;
 use crate::load::Report;
 use crate::name::{fitted, plain};
 use crate::number::grouped;
+use crate::order;
 use maud::{Markup, html};
 use nearmiss_record::model::{BlameRow, LineSharing, SharedLineRow, Tenant};
-use nearmiss_record::policy::Order;
 use nearmiss_record::words::bytes;
 
 /// Most tenants of a line that a row names.
@@ -24,10 +24,7 @@ pub(super) fn lines(report: &Report, top: usize) -> Option<Section> {
     let sum = |rows: &[&SharedLineRow], figure: fn(&SharedLineRow) -> u64| {
         rows.iter().fold(0u64, |a, r| a.saturating_add(figure(r)))
     };
-    let order = match report.model.order {
-        Order::Recorded => "recorded order: a lower bound",
-        Order::Modelled => "modelled order",
-    };
+    let order = order::of_sharing(report.model.order);
     let body = html! {
         p { "Modelled coherence misses by line (" (order) "). False sharing: the CPU that missed wanted other bytes than those that others wrote. Needless: the CPU lost the line again and had used nothing that another one had written. A line is shared falsely where tasks use different bytes of it, and truly where they use the same ones." }
         div.scroll tabindex="0" role="region" aria-label="Lines shared between CPUs" {

@@ -5,6 +5,7 @@ use super::{Candidate, Cause, quoted};
 use crate::levels::level;
 use crate::load::Report;
 use crate::number::counted;
+use crate::order;
 use nearmiss_record::model::{LineSharing, MissClass, SharedLineRow, Tally};
 use nearmiss_record::policy::Order;
 use nearmiss_record::waits::Reason;
@@ -57,10 +58,7 @@ pub(super) fn candidate(report: &Report, ranked: &Ranked<'_>) -> Option<Candidat
             ("true sharing", "CPUs hand the same bytes to each other; fewer hand-overs would help, not another place")
         }
     };
-    let order = match report.model.order {
-        Order::Recorded => "recorded order: a lower bound",
-        Order::Modelled => "modelled order",
-    };
+    let order = order::of_sharing(report.model.order);
     let text = format!("{name}{on}: {hint} ({order})");
     let cycles = reasons.map(|reason| ranked.cycles(reason)).iter().sum();
     let worth = reasons.map(|reason| ranked.worth(reason)).iter().sum();

@@ -5,9 +5,10 @@ use crate::cycles::spent;
 use crate::levels::references;
 use crate::name::{cell, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
+use crate::order;
 use crate::sentence::sentence;
 use crate::wall::before_the_window;
-use nearmiss_record::policy::{AddressPolicy, HomePolicy, Order, PlacePolicy, Policy, StorePolicy};
+use nearmiss_record::policy::{AddressPolicy, HomePolicy, PlacePolicy, Policy, StorePolicy};
 
 impl Page<'_> {
     pub(super) fn head(&mut self) {
@@ -21,10 +22,7 @@ impl Page<'_> {
         self.line("");
         let caches: Vec<String> =
             self.report.levels.iter().filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?))).collect();
-        let order = match model.order {
-            Order::Recorded => "recorded (sharing is a lower bound)",
-            Order::Modelled => "modelled",
-        };
+        let order = order::with_bound(model.order, "sharing is");
         let caches = caches.join(", ");
         self.labelled(
             "Machine",

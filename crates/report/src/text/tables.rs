@@ -7,7 +7,6 @@ use crate::name::{cell, file_name, fitted, plain, right};
 use crate::number::{bytes, counted, grouped, percent_of, scaled, shares_tenths, tenths};
 use crate::ranking::Ranking;
 use nearmiss_record::model::{BusTally, FunctionRow, LineSharing, MissClass, ObjectKind, ObjectRow, Tally, TaskRow};
-use nearmiss_record::policy::Order;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a share.
@@ -198,16 +197,13 @@ impl Page<'_> {
         let Some(first) = lines.iter().max_by_key(|l| l.true_sharing.saturating_add(l.false_sharing)) else { return };
         let total =
             lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.true_sharing).saturating_add(l.false_sharing));
-        let order = match self.report.model.order {
-            Order::Recorded => "recorded",
-            Order::Modelled => "modelled",
-        };
         self.labelled(
             "Sharing",
             &format!(
-                "{} that moved most between CPUs: {} ({order} order); first {}, {}{}",
+                "{} that moved most between CPUs: {} ({} order); first {}, {}{}",
                 counted(lines.len() as u64, "line"),
                 format_args!("{} misses", scaled(total)),
+                self.report.model.order.word(),
                 self.named(&first.object, 40),
                 match (first.tenants.is_empty(), first.sharing()) {
                     (true, _) => format!("{} true, {} false", scaled(first.true_sharing), scaled(first.false_sharing)),
