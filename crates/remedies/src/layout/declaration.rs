@@ -1,6 +1,6 @@
 //! A structure as its author would declare it.
 
-use super::orders::Order;
+use super::orders::FieldOrder;
 use super::pieces::{Element, Piece};
 use super::proposals::{Change, Proposal};
 use nearmiss_record::words::{bytes, counted};
@@ -23,7 +23,7 @@ fn title(name: &str, proposal: &Proposal, number: usize) -> String {
     }
 }
 
-fn array(element: &Element, part: &Order, title: &str, line_bytes: u64, change: Change) -> Vec<String> {
+fn array(element: &Element, part: &FieldOrder, title: &str, line_bytes: u64, change: Change) -> Vec<String> {
     let aligned = if change == Change::Align { format!("_Alignas({line_bytes}) ") } else { String::new() };
     let members = part.places.iter().enumerate().map(|(number, &(at, from))| {
         let first = if number == 0 { aligned.as_str() } else { "" };

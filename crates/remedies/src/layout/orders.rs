@@ -28,7 +28,7 @@ pub struct Judge<'a> {
 
 /// Places of pieces one behind another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct FieldOrder {
     /// Indices of the pieces, and the first byte of each.
     pub places: Vec<(usize, u64)>,
     /// Size of the element in bytes.
@@ -36,7 +36,7 @@ pub struct Order {
 }
 
 /// Puts pieces one behind another, each as aligned as it was.
-pub fn placed(pieces: &[Piece], order: &[usize], least_bytes: u64) -> Order {
+pub fn placed(pieces: &[Piece], order: &[usize], least_bytes: u64) -> FieldOrder {
     let (mut places, mut behind, mut most) = (Vec::with_capacity(order.len()), 0u64, 1);
     for &at in order {
         let piece = &pieces[at];
@@ -45,7 +45,7 @@ pub fn placed(pieces: &[Piece], order: &[usize], least_bytes: u64) -> Order {
         behind = from + piece.bytes();
         most = most.max(piece.alignment());
     }
-    Order { places, bytes: behind.next_multiple_of(most).max(least_bytes) }
+    FieldOrder { places, bytes: behind.next_multiple_of(most).max(least_bytes) }
 }
 
 impl Judge<'_> {
@@ -55,7 +55,7 @@ impl Judge<'_> {
     }
 
     /// Lines that all visits touch together, of elements at each place that they can have in a line.
-    pub fn lines(&self, pieces: &[Piece], order: &Order) -> f64 {
+    pub fn lines(&self, pieces: &[Piece], order: &FieldOrder) -> f64 {
         let begins = self.begins(order.bytes);
         let touched = |set: u128| -> u32 { begins.iter().map(|begin| self.touched(pieces, order, set, *begin)).sum() };
         let visits = self.visits.iter().take(MOST_VISITS);
@@ -63,7 +63,7 @@ impl Judge<'_> {
     }
 
     /// Lines that a visit of one element touches.
-    fn touched(&self, pieces: &[Piece], order: &Order, set: u128, begin: u64) -> u32 {
+    fn touched(&self, pieces: &[Piece], order: &FieldOrder, set: u128, begin: u64) -> u32 {
         let used = order.places.iter().filter(|(at, _)| set >> at & 1 != 0);
         let lines = used.map(|&(at, from)| {
             let (from, to) = (begin + from, begin + from + pieces[at].bytes() - 1);
@@ -84,7 +84,7 @@ impl Judge<'_> {
 
     /// The best order that is found, and its lines: the best of all for up to eight pieces in use. Pieces that no visit
     /// uses lie behind the others.
-    pub fn best(&self, pieces: &[Piece]) -> (Order, f64) {
+    pub fn best(&self, pieces: &[Piece]) -> (FieldOrder, f64) {
         let as_it_was: Vec<usize> = (0..pieces.len()).collect();
         let mut best = (placed(pieces, &as_it_was, self.least_bytes), f64::MAX);
         best.1 = self.lines(pieces, &best.0);
@@ -106,7 +106,7 @@ impl Judge<'_> {
         best
     }
 
-    fn try_order(&self, pieces: &[Piece], order: &[usize], best: &mut (Order, f64)) {
+    fn try_order(&self, pieces: &[Piece], order: &[usize], best: &mut (FieldOrder, f64)) {
         let tried = placed(pieces, order, self.least_bytes);
         let lines = self.lines(pieces, &tried);
         // Of two alike the smaller element, and else the one as it was.
@@ -115,7 +115,7 @@ impl Judge<'_> {
         }
     }
 
-    fn all(&self, pieces: &[Piece], used: &mut [usize], fixed: usize, unused: &[usize], best: &mut (Order, f64)) {
+    fn all(&self, pieces: &[Piece], used: &mut [usize], fixed: usize, unused: &[usize], best: &mut (FieldOrder, f64)) {
         if fixed == used.len() {
             return self.try_order(pieces, &[used, unused].concat(), best);
         }
@@ -127,7 +127,7 @@ impl Judge<'_> {
     }
 
     /// Tries each exchange of two of the first pieces.
-    fn exchange(&self, pieces: &[Piece], first: usize, best: &mut (Order, f64)) {
+    fn exchange(&self, pieces: &[Piece], first: usize, best: &mut (FieldOrder, f64)) {
         for (one, other) in (0..first).flat_map(|one| (one + 1..first).map(move |other| (one, other))) {
             let mut tried: Vec<usize> = best.0.places.iter().map(|(at, _)| *at).collect();
             tried.swap(one, other);

@@ -1,6 +1,6 @@
 //! Changes of a structure that are worth a rehearsal.
 
-use super::orders::{Judge, Order, placed};
+use super::orders::{FieldOrder, Judge, placed};
 use super::pieces::Element;
 use nearmiss_record::policy::{PlacedField, Rearranged};
 
@@ -48,7 +48,7 @@ pub struct Proposal {
     /// Kind of the change.
     pub change: Change,
     /// New arrays; the first has what is used most.
-    pub parts: Vec<Order>,
+    pub parts: Vec<FieldOrder>,
 }
 
 impl Proposal {
@@ -116,9 +116,9 @@ pub fn lines_a_visit(element: &Element, ground: Ground) -> f64 {
     judge.lines(&element.pieces, &as_it_was(element)) / judge.judged().max(1) as f64
 }
 
-fn as_it_was(element: &Element) -> Order {
+fn as_it_was(element: &Element) -> FieldOrder {
     let places = element.pieces.iter().enumerate().map(|(at, piece)| (at, piece.from)).collect();
-    Order { places, bytes: element.bytes }
+    FieldOrder { places, bytes: element.bytes }
 }
 
 fn order(element: &Element, ground: Ground) -> Option<Proposal> {
