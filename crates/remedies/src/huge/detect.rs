@@ -2,7 +2,7 @@
 
 use super::finding::Huge;
 use super::price::Price;
-use super::seen::Seen;
+use super::walks_and_touches::WalksAndTouches;
 use nearmiss_analysis::{Case, CaseError, PageFaults, Suspicions, Traced};
 use nearmiss_record::finding::LEAST_GAIN;
 
@@ -12,7 +12,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if most_saved(case) < LEAST_GAIN && !case.thorough {
         return Ok(Vec::new());
     }
-    let Some(seen) = Seen::of(case)?.filter(|seen| seen.walks.all.blocks > 0) else { return Ok(Vec::new()) };
+    let Some(seen) = WalksAndTouches::of(case)?.filter(|seen| seen.walks.all.blocks > 0) else { return Ok(Vec::new()) };
     Ok(vec![Box::new(Huge::new(seen))])
 }
 

@@ -1,6 +1,6 @@
 //! Evidence of walks and first touches, and of the memory that large pages take.
 
-use super::seen::{PAGE_LOG2, Seen};
+use super::walks_and_touches::{PAGE_LOG2, WalksAndTouches};
 use nearmiss_machine::attribution::{Reach, WalkedObject};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::{Evidence, EvidenceLine};
@@ -12,7 +12,7 @@ const MOST_NAMED: usize = 3;
 const MOST_ROWS: usize = 64;
 
 /// Returns the evidence of walks and first touches. `reach`: the memory that the remedy would put into large pages.
-pub fn evidence(seen: &Seen, reach: &Reach) -> Evidence {
+pub fn evidence(seen: &WalksAndTouches, reach: &Reach) -> Evidence {
     let objects = seen.objects().iter().take(MOST_NAMED).filter(|object| object.walks > 0);
     let named = objects
         .enumerate()
@@ -22,7 +22,7 @@ pub fn evidence(seen: &Seen, reach: &Reach) -> Evidence {
     Evidence { lines: lines.collect(), tables: vec![objects_table(seen)], most_gain: seen.most_gain() }
 }
 
-fn walks(seen: &Seen) -> String {
+fn walks(seen: &WalksAndTouches) -> String {
     let walks = &seen.walks;
     let others = match walks.other_walks {
         0 => String::new(),
@@ -39,7 +39,7 @@ fn walks(seen: &Seen) -> String {
     )
 }
 
-fn text_of(seen: &Seen, object: &WalkedObject) -> String {
+fn text_of(seen: &WalksAndTouches, object: &WalkedObject) -> String {
     format!(
         "`{}`: {} of the walks, to {} in {}.",
         object.name,
@@ -49,7 +49,7 @@ fn text_of(seen: &Seen, object: &WalkedObject) -> String {
     )
 }
 
-fn first_touches(seen: &Seen) -> Option<EvidenceLine> {
+fn first_touches(seen: &WalksAndTouches) -> Option<EvidenceLine> {
     let all = &seen.walks.all;
     let text = format!(
         "{} were touched for the first time, each with a page fault of its own; large pages take one for 2 MiB, and \
@@ -69,7 +69,7 @@ fn memory(reach: &Reach) -> String {
     format!("{} of 2 MiB: {}, {wasted}.", counted(reach.blocks, "page"), bytes(large))
 }
 
-fn objects_table(seen: &Seen) -> Table {
+fn objects_table(seen: &WalksAndTouches) -> Table {
     let row = |(at, object): (usize, &WalkedObject)| {
         vec![
             Cell::text(format!("{}: {}", at + 1, object.name)),

@@ -2,7 +2,7 @@
 
 use super::evidence;
 use super::replays::{Memory, Replays};
-use super::seen::{PAGE_LOG2, Seen};
+use super::walks_and_touches::{PAGE_LOG2, WalksAndTouches};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Reach, WalkedObject};
@@ -25,12 +25,12 @@ const FIRST_TOUCH: &str = "memory.first_touch";
 
 /// Memory of a run that could lie in large pages.
 pub struct Huge {
-    seen: Seen,
+    seen: WalksAndTouches,
 }
 
 impl Huge {
     /// Makes the suspicion from what was seen of a run.
-    pub fn new(seen: Seen) -> Self {
+    pub fn new(seen: WalksAndTouches) -> Self {
         Huge { seen }
     }
 

@@ -6,7 +6,7 @@ mod evidence;
 mod finding;
 mod price;
 mod replays;
-mod seen;
+mod walks_and_touches;
 
 use clap::Args as _;
 use nearmiss_analysis::{Help, Needs, Parameter, Remedy, Value};

@@ -1,6 +1,6 @@
 //! Cost of a run with its memory in large pages: all of it, or single objects.
 
-use super::seen::Seen;
+use super::walks_and_touches::WalksAndTouches;
 use nearmiss_analysis::{CaseError, Compared, PartSaving, Traced, waits};
 use nearmiss_machine::attribution::Reach;
 use nearmiss_record::figures::{Cell, Table};
@@ -23,14 +23,14 @@ pub enum Memory {
 }
 
 impl Memory {
-    fn reach<'s>(&self, seen: &'s Seen) -> &'s Reach {
+    fn reach<'s>(&self, seen: &'s WalksAndTouches) -> &'s Reach {
         match self {
             Memory::All => &seen.walks.all,
             Memory::Object(at) => &seen.objects()[*at].reach,
         }
     }
 
-    fn name(&self, seen: &Seen) -> String {
+    fn name(&self, seen: &WalksAndTouches) -> String {
         match self {
             Memory::All => ALL.to_owned(),
             Memory::Object(at) => format!("{}: {}", at + 1, seen.objects()[*at].name),
@@ -40,7 +40,7 @@ impl Memory {
 
 /// Costs of the run as it was, number 0, and with memory in large pages.
 pub struct Replays<'s> {
-    seen: &'s Seen,
+    seen: &'s WalksAndTouches,
     changes: Vec<Memory>,
     /// Cycles of both.
     pub compared: Compared,
@@ -48,7 +48,7 @@ pub struct Replays<'s> {
 
 impl<'s> Replays<'s> {
     /// Replays the run as it was, and with each of these in large pages.
-    pub fn new(case: &Traced, seen: &'s Seen, changes: Vec<Memory>) -> Result<Self, CaseError> {
+    pub fn new(case: &Traced, seen: &'s WalksAndTouches, changes: Vec<Memory>) -> Result<Self, CaseError> {
         let large = |memory: &Memory| Policy {
             pages: PagePolicy::Large { ranges: memory.reach(seen).ranges.clone() },
             ..Policy::default()

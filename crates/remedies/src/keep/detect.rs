@@ -1,7 +1,7 @@
 //! Whether page faults cost a command enough, and whether freed memory comes back by them.
 
 use super::finding::Keep;
-use super::seen::Seen;
+use super::reusable_pages::ReusablePages;
 use nearmiss_analysis::{Case, CaseError, PageFaults, Suspicions, Traced};
 use nearmiss_record::finding::LEAST_GAIN;
 
@@ -11,8 +11,8 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     if !case.filter.heap || (most_saved(case) < LEAST_GAIN && !case.thorough) {
         return Ok(Vec::new());
     }
-    let seen = Seen::of(case)?;
-    Ok(if seen.pages_again() == 0 { Vec::new() } else { vec![Box::new(Keep::new(seen))] })
+    let reusable = ReusablePages::of(case)?;
+    Ok(if reusable.pages_again() == 0 { Vec::new() } else { vec![Box::new(Keep::new(reusable))] })
 }
 
 /// Share of the cycles that all page faults of new memory take.

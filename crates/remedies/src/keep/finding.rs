@@ -1,6 +1,6 @@
 //! From freed memory that comes back to a finding: what happens, why, what to do, what it would gain.
 
-use super::seen::{NO_LIMIT, Seen};
+use super::reusable_pages::{NO_LIMIT, ReusablePages};
 use super::{ALL, PARAMETER};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
@@ -14,36 +14,36 @@ const MOST_NAMED: usize = 3;
 
 /// Freed memory that comes back by page faults.
 pub struct Keep {
-    seen: Seen,
+    reusable: ReusablePages,
 }
 
 impl Keep {
     /// Makes the suspicion from what was seen of a run.
-    pub fn new(seen: Seen) -> Self {
-        Keep { seen }
+    pub fn new(reusable: ReusablePages) -> Self {
+        Keep { reusable }
     }
 
     fn symptom(&self) -> String {
-        let price = self.seen.price();
-        let share = self.seen.pages_again() as f64 * price.page / price.cycles;
+        let price = self.reusable.price();
+        let share = self.reusable.pages_again() as f64 * price.page / price.cycles;
         let known = if price.is_measured { "a page priced as measured here" } else { "as modelled" };
         format!(
             "{} return memory to the heap that the program had freed before: with clearing, {} of the cycles, {known}",
-            counted(self.seen.pages_again(), "page fault"),
+            counted(self.reusable.pages_again(), "page fault"),
             percent(share.min(1.0))
         )
     }
 
     fn evidence(&self) -> Evidence {
-        let reuse = self.seen.reuse();
+        let reuse = self.reusable.reuse();
         let heap = format!(
             "the kernel gave out {} of heap blocks; {} of them although as many had been freed.",
             counted(reuse.first_touches, "page"),
-            grouped(self.seen.pages_again())
+            grouped(self.reusable.pages_again())
         );
-        let kept = format!("up to {} of freed memory would stay with the program.", bytes(self.seen.kept_bytes(0)));
+        let kept = format!("up to {} of freed memory would stay with the program.", bytes(self.reusable.kept_bytes(0)));
         let named = reuse.objects.iter().take(MOST_NAMED).enumerate().map(|(at, object)| {
-            let share = percent(object.pages as f64 / self.seen.pages_again().max(1) as f64);
+            let share = percent(object.pages as f64 / self.reusable.pages_again().max(1) as f64);
             EvidenceLine::new(
                 if at == 0 { "Objects" } else { "" },
                 format!("`{}`: {share} of these pages.", object.name),
@@ -65,17 +65,17 @@ impl Keep {
         Table {
             title: "pages that came back by object".to_owned(),
             columns: ["object", "site", "pages"].map(str::to_owned).to_vec(),
-            rows: self.seen.reuse().objects.iter().map(row).collect(),
+            rows: self.reusable.reuse().objects.iter().map(row).collect(),
         }
     }
 
     fn prediction(&self, case: &Traced) -> Prediction {
-        let [gain, low, high] = self.seen.gain(0);
+        let [gain, low, high] = self.reusable.gain(0);
         let mut approximate = vec![
             "Between the ends lies whether the program waits for the lines of kept memory as long as clearing takes"
                 .to_owned(),
         ];
-        if !self.seen.price().is_measured {
+        if !self.reusable.price().is_measured {
             approximate.push(
                 "page faults are priced as the kernel's instructions were modelled: the processor's own entry into the \
                  kernel, and a hypervisor's part, come on top"
@@ -86,8 +86,8 @@ impl Keep {
             gain,
             low,
             high,
-            of_whole_run: self.seen.of_whole_run(0),
-            modelled_cycles: self.seen.price().cycles as u64,
+            of_whole_run: self.reusable.of_whole_run(0),
+            modelled_cycles: self.reusable.price().cycles as u64,
             of: Base::CYCLES,
             overlap: case.machine().hidden_share(),
             approximate,
@@ -95,14 +95,14 @@ impl Keep {
         }
     }
 
-    fn row(seen: &Seen, at: usize) -> Vec<Cell> {
-        let (within, price) = (&seen.reuse().limits[at], seen.price());
+    fn row(reusable: &ReusablePages, at: usize) -> Vec<Cell> {
+        let (within, price) = (&reusable.reuse().limits[at], reusable.price());
         let name = if at == 0 { Cell::text(ALL.to_owned()) } else { Cell::Bytes(within.limit << 12) };
-        let gain = seen.gain(at)[0];
+        let gain = reusable.gain(at)[0];
         vec![
             name,
             Cell::Count(within.pages()),
-            Cell::Bytes(seen.kept_bytes(at)),
+            Cell::Bytes(reusable.kept_bytes(at)),
             Cell::Cycles((price.cycles * (1.0 - gain)) as u64),
             Cell::Share(gain),
         ]
@@ -111,7 +111,7 @@ impl Keep {
 
 impl Suspicion for Keep {
     fn most_gain(&self) -> f64 {
-        self.seen.gain(0)[2]
+        self.reusable.gain(0)[2]
     }
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
@@ -128,7 +128,10 @@ impl Suspicion for Keep {
             reach: Reach::Outside,
             prediction: self.prediction(case),
             unless: vec![
-                format!("memory is scarce: {} of freed memory stays with the program", bytes(self.seen.kept_bytes(0))),
+                format!(
+                    "memory is scarce: {} of freed memory stays with the program",
+                    bytes(self.reusable.kept_bytes(0))
+                ),
                 "the program brings another malloc than glibc's, or calls malloc_trim: `apply` counts page faults"
                     .to_owned(),
             ],
@@ -142,15 +145,16 @@ impl Suspicion for Keep {
         let limit = |value: &Value| value.number().unwrap_or(NO_LIMIT);
         let chosen: Vec<u64> = request.values.iter().map(limit).filter(|limit| *limit != NO_LIMIT).collect();
         let again;
-        let seen = if request.values.is_empty() {
-            &self.seen
+        let reusable = if request.values.is_empty() {
+            &self.reusable
         } else {
-            again = Seen::within(case, &[&[NO_LIMIT], &chosen[..]].concat())?;
+            again = ReusablePages::within(case, &[&[NO_LIMIT], &chosen[..]].concat())?;
             &again
         };
         let columns = [PARAMETER, "pages again", "kept at most", "cycles", "saved"].map(str::to_owned);
         let before = [Cell::text("as it was"), Cell::Count(0), Cell::Bytes(0)];
-        let before = before.into_iter().chain([Cell::Cycles(seen.price().cycles as u64), Cell::Share(0.0)]).collect();
+        let before =
+            before.into_iter().chain([Cell::Cycles(reusable.price().cycles as u64), Cell::Share(0.0)]).collect();
         Ok(Rehearsal {
             remedy: super::NAME.to_owned(),
             subject: "an allocator that keeps freed memory".to_owned(),
@@ -161,7 +165,7 @@ impl Suspicion for Keep {
                 columns: columns.to_vec(),
                 rows: [before]
                     .into_iter()
-                    .chain((0..seen.reuse().limits.len()).map(|at| Self::row(seen, at)))
+                    .chain((0..reusable.reuse().limits.len()).map(|at| Self::row(reusable, at)))
                     .collect(),
             },
             more: Vec::new(),

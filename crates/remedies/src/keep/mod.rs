@@ -4,7 +4,7 @@ pub mod apply;
 mod detect;
 mod finding;
 mod price;
-mod seen;
+mod reusable_pages;
 
 use crate::size::parse_size;
 use clap::Args as _;

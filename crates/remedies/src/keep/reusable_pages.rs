@@ -14,14 +14,14 @@ const USUAL: [u64; 3] = [NO_LIMIT, 16 << 20, 256 << 20];
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ReusablePages {
     reuse: Reuse,
     price: Price,
     /// Likely, least and most cycles saved by a page, by limit.
     saved: Vec<[f64; 3]>,
 }
 
-impl Seen {
+impl ReusablePages {
     /// Finds the pages that the usual limits would hand out again: one replay, of the run as it was.
     pub fn of(case: &Traced) -> Result<Self, CaseError> {
         Self::within(case, &USUAL)
@@ -35,7 +35,7 @@ impl Seen {
         let reuse = listener.reuse(&replay::side(&case.run)?, &case.symbols);
         let price = Price::of(case);
         let saved = reuse.limits.iter().map(|within| price.saved(case.machine(), kept_bytes(within))).collect();
-        Ok(Seen { reuse, price, saved })
+        Ok(ReusablePages { reuse, price, saved })
     }
 
     /// Pages that come back although as many had been freed.

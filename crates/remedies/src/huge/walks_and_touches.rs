@@ -10,7 +10,7 @@ pub const PAGE_LOG2: u32 = 12;
 
 /// Walks and first touches of a run.
 #[derive(Debug)]
-pub struct Seen {
+pub struct WalksAndTouches {
     /// Walks by object.
     pub walks: Walks,
     /// Price of first touches.
@@ -23,7 +23,7 @@ pub struct Seen {
     pub hit_cycles: u64,
 }
 
-impl Seen {
+impl WalksAndTouches {
     /// Finds the walks of a run: one replay, of the run as it was. None if the machine's file has no translation.
     pub fn of(case: &Traced) -> Result<Option<Self>, CaseError> {
         let Some((walks, tlb)) = PageWalks::new(case.machine(), &case.symbols).zip(case.machine().tlb) else {
@@ -34,7 +34,7 @@ impl Seen {
         let price = Price::of(PageFaults::of(&case.model), &case.machine().memory);
         let cycles = (case.model.totals.cycles + price.beyond_model()).max(1);
         let hit_cycles = case.machine().latency.level_cycles.first().copied().unwrap_or(0).into();
-        Ok(Some(Seen { walks, price, cycles, tlb, hit_cycles }))
+        Ok(Some(WalksAndTouches { walks, price, cycles, tlb, hit_cycles }))
     }
 
     /// Share of the cycles that walks and page faults of the memory take, as if nothing hid the walks.
@@ -67,14 +67,20 @@ mod tests {
     use nearmiss_machine::describe::preset;
     use nearmiss_record::machine::SecondTlb;
 
-    fn seen(faults: PageFaults) -> Seen {
+    fn seen(faults: PageFaults) -> WalksAndTouches {
         let second = Some(SecondTlb { entries: 64, ways: 0, walk_cycles: 60, large_walk_cycles: 50 });
         let tlb = Tlb { entries: 16, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second };
         let price = Price::of(faults, &preset("zen4-genoa").unwrap().machine().unwrap().memory);
-        Seen { walks: Walks::default(), price, cycles: 10_000_000 + price.beyond_model(), tlb, hit_cycles: 4 }
+        WalksAndTouches {
+            walks: Walks::default(),
+            price,
+            cycles: 10_000_000 + price.beyond_model(),
+            tlb,
+            hit_cycles: 4,
+        }
     }
 
-    fn saved(seen: &Seen, first_touches: u64, fresh_blocks: u64) -> f64 {
+    fn saved(seen: &WalksAndTouches, first_touches: u64, fresh_blocks: u64) -> f64 {
         seen.saved_in_faults(&Reach { first_touches, fresh_blocks, ..Reach::default() })
     }
 
