@@ -1,7 +1,7 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
+use super::costs::{self, AddressCosts, exactness, least_spacing};
 use super::evidence::{self, place, threads};
-use super::replays::{self, Replays, exactness, least_spacing};
 use super::subject::{Class, DOMINATES, Subject};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
@@ -158,8 +158,8 @@ impl Apart {
         }
     }
 
-    fn prediction(&self, case: &Traced, replays: &Replays, sharing: LineSharing) -> Prediction {
-        let (low, high) = replays.range(CHANGED);
+    fn prediction(&self, case: &Traced, costs: &AddressCosts, sharing: LineSharing) -> Prediction {
+        let (low, high) = costs.range(CHANGED);
         let mut approximate = vec![
             "The recorded order hides most sharing and its gain is a lower bound; the modelled order takes what ran one \
              after another in the recorder as simultaneous."
@@ -172,14 +172,14 @@ impl Apart {
             approximate.push("the new lines lie in the last memory node".to_owned());
         }
         Prediction {
-            gain: replays.gain(1, CHANGED).0,
+            gain: costs.gain(1, CHANGED).0,
             low: if sharing == LineSharing::True { 0.0 } else { low },
             high,
-            of_whole_run: replays.of_whole_run(CHANGED),
-            modelled_cycles: replays.cycles_before(),
+            of_whole_run: costs.of_whole_run(CHANGED),
+            modelled_cycles: costs.cycles_before(),
             measured_cycles: None,
             of: Base::Cycles { measured: false, at_most: sharing == LineSharing::True },
-            placements: replays.placements.clone(),
+            placements: costs.placements.clone(),
             overlap: case.machine().hidden_share(),
             function: None,
             approximate,
@@ -188,9 +188,9 @@ impl Apart {
     }
 
     /// How the lines are shared, and replays of what would help.
-    fn judge(&self, case: &Traced) -> Result<(LineSharing, Replays), CaseError> {
+    fn judge(&self, case: &Traced) -> Result<(LineSharing, AddressCosts), CaseError> {
         let spacing = least_spacing(case);
-        let replayed = |policy| Replays::new(case, &self.modelled, vec![policy]);
+        let replayed = |policy| AddressCosts::new(case, &self.modelled, vec![policy]);
         let copies = || replayed(self.subject.copies(self.line_bytes(), spacing));
         if self.subject.apart_cycles() == 0 {
             return Ok((LineSharing::True, copies()?));
@@ -218,8 +218,8 @@ fn least_favourable(references: u64, dearest_cycles: f64, rest: u64) -> f64 {
 }
 
 /// Describes the savings of the change in each order.
-fn both_orders(replays: &Replays, sharing: LineSharing) -> String {
-    let [recorded, modelled] = [0, 1].map(|order| percent(replays.gain(order, CHANGED).0));
+fn both_orders(costs: &AddressCosts, sharing: LineSharing) -> String {
+    let [recorded, modelled] = [0, 1].map(|order| percent(costs.gain(order, CHANGED).0));
     let change = match sharing {
         LineSharing::False => "Tenants apart save",
         LineSharing::True => "A copy for each CPU would save",
@@ -309,13 +309,13 @@ impl Suspicion for Apart {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let (sharing, replays) = self.judge(case)?;
+        let (sharing, costs) = self.judge(case)?;
         let (reach, options) = self.reach(sharing);
         let outside = reach == Reach::Outside;
         let mut evidence = evidence::evidence(&self.subject, self.most_gain());
         // How CPUs interleave depends on the placement too: another one may show more sharing than was seen first.
-        evidence.most_gain = evidence.most_gain.max(replays.range(CHANGED).1);
-        evidence.lines.push(EvidenceLine::new("Orders", both_orders(&replays, sharing)));
+        evidence.most_gain = evidence.most_gain.max(costs.range(CHANGED).1);
+        evidence.lines.push(EvidenceLine::new("Orders", both_orders(&costs, sharing)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
             known: Known::Modelled,
@@ -323,7 +323,7 @@ impl Suspicion for Apart {
             cause: self.cause(sharing),
             evidence,
             treatment: self.treatment(sharing),
-            prediction: self.prediction(case, &replays, sharing),
+            prediction: self.prediction(case, &costs, sharing),
             unless: self.unless(sharing),
             apply: outside.then(|| command_line("apply", super::NAME, &options, &case.manifest.command)),
             verify: outside.then(|| command_line("verify", super::NAME, &options, &case.manifest.command)),
@@ -343,8 +343,8 @@ impl Suspicion for Apart {
             return Err(CaseError::Unfit(why));
         }
         let spacings = if given.is_empty() { vec![least, 2 * least] } else { given };
-        let replays = Replays::new(case, &self.modelled, replays::apart(&self.subject, &spacings))?;
-        Ok(replays.table(case, self.name(LineSharing::False), &spacings))
+        let costs = AddressCosts::new(case, &self.modelled, costs::apart(&self.subject, &spacings))?;
+        Ok(costs.table(case, self.name(LineSharing::False), &spacings))
     }
 }
 

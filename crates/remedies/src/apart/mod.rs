@@ -1,10 +1,10 @@
 //! Apart: what different tasks write lies on cache lines of its own, so that CPUs do not take the lines from each other.
 
 pub mod apply;
+mod costs;
 mod detect;
 mod evidence;
 mod finding;
-mod replays;
 mod subject;
 
 use clap::Args as _;
@@ -44,7 +44,7 @@ Nothing persists: the next run without it is as before.",
     needs: Needs::Trace,
     options: apply::Args::augment_args,
     parameter: Parameter {
-        name: replays::PARAMETER,
+        name: costs::PARAMETER,
         value_name: "BYTES,…",
         help: "Bytes from one tenant to the next [default: the machine's line, and two lines]",
         parse: spacing_of,

@@ -1,7 +1,7 @@
 //! From walks and first touches to a finding: what happens, why, what to do, what it would gain.
 
+use super::costs::{LargePageCosts, Memory};
 use super::evidence;
-use super::replays::{Memory, Replays};
 use super::walks_and_touches::{PAGE_LOG2, WalksAndTouches};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
@@ -50,8 +50,8 @@ impl Huge {
 
     /// The change to propose: one object of a site that can be named, if that gains nearly all and takes clearly less
     /// memory, and else all memory.
-    fn best(&self, changes: &[Memory], replays: &Replays<'_>) -> (usize, Option<&WalkedObject>) {
-        let (all, memory) = (replays.compared.gain_of(1).0, self.seen.walks.all.large_bytes() as f64);
+    fn best(&self, changes: &[Memory], costs: &LargePageCosts<'_>) -> (usize, Option<&WalkedObject>) {
+        let (all, memory) = (costs.compared.gain_of(1).0, self.seen.walks.all.large_bytes() as f64);
         let object = |(at, change): (usize, &Memory)| match change {
             Memory::Object(number) => Some((at + 1, &self.seen.objects()[*number])),
             Memory::All => None,
@@ -59,7 +59,7 @@ impl Huge {
         let suffices = |(at, object): &(usize, &WalkedObject)| {
             let names = object.site.is_some() && object.each_bytes.is_some_and(|bytes| bytes >= LEAST_BLOCK);
             let takes_less = object.reach.large_bytes() as f64 <= NEARLY_ALL * memory;
-            names && takes_less && replays.compared.gain_of(*at).0 >= NEARLY_ALL * all
+            names && takes_less && costs.compared.gain_of(*at).0 >= NEARLY_ALL * all
         };
         let one = changes.iter().enumerate().filter_map(object).find(suffices);
         one.map_or((1, None), |(at, object)| (at, Some(object)))
@@ -93,9 +93,9 @@ impl Huge {
         )
     }
 
-    fn prediction(&self, case: &Traced, replays: &Replays<'_>, at: usize) -> Prediction {
-        let (gain, low, high) = replays.compared.gain_of(at);
-        let in_faults = replays.gain_in_faults(at);
+    fn prediction(&self, case: &Traced, costs: &LargePageCosts<'_>, at: usize) -> Prediction {
+        let (gain, low, high) = costs.compared.gain_of(at);
+        let in_faults = costs.gain_in_faults(at);
         let mut approximate = Vec::new();
         if in_faults.abs() >= 0.001 {
             approximate.push(format!("{} of that is page faults, {}", percent(in_faults), self.priced(case)));
@@ -107,9 +107,9 @@ impl Huge {
             gain,
             low,
             high,
-            of_whole_run: replays.of_whole_run(at),
-            modelled_cycles: replays.compared.cycles(0),
-            placements: replays.compared.placements.clone(),
+            of_whole_run: costs.of_whole_run(at),
+            modelled_cycles: costs.compared.cycles(0),
+            placements: costs.compared.placements.clone(),
             of: Base::CYCLES,
             overlap: case.machine().hidden_share(),
             approximate,
@@ -136,10 +136,10 @@ impl Huge {
     }
 
     /// Describes what each object saves alone.
-    fn alone(&self, changes: &[Memory], replays: &Replays<'_>) -> Option<String> {
+    fn alone(&self, changes: &[Memory], costs: &LargePageCosts<'_>) -> Option<String> {
         let text = |(at, change): (usize, &Memory)| match change {
             Memory::Object(number) => {
-                Some(format!("`{}` {}", self.seen.objects()[*number].name, percent(replays.compared.gain_of(at + 1).0)))
+                Some(format!("`{}` {}", self.seen.objects()[*number].name, percent(costs.compared.gain_of(at + 1).0)))
             }
             Memory::All => None,
         };
@@ -170,11 +170,11 @@ impl Suspicion for Huge {
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
         let changes = self.changes();
-        let replays = Replays::new(case, &self.seen, changes.clone())?;
-        let (at, object) = self.best(&changes, &replays);
+        let costs = LargePageCosts::new(case, &self.seen, changes.clone())?;
+        let (at, object) = self.best(&changes, &costs);
         let reach = object.map_or(&self.seen.walks.all, |object| &object.reach);
         let mut evidence = evidence::evidence(&self.seen, reach);
-        evidence.lines.extend(self.alone(&changes, &replays).map(|text| EvidenceLine::new("Then", text)));
+        evidence.lines.extend(self.alone(&changes, &costs).map(|text| EvidenceLine::new("Then", text)));
         let site = object.and_then(|object| object.site.as_ref());
         let options = site.map_or(Vec::new(), |site| vec!["--site".to_owned(), site.to_string()]);
         Ok(Finding {
@@ -188,7 +188,7 @@ impl Suspicion for Huge {
                 None => "Pages of 2 MiB for all memory without a file".to_owned(),
             },
             reach: Reached::Outside,
-            prediction: self.prediction(case, &replays, at),
+            prediction: self.prediction(case, &costs, at),
             unless: Self::unless(reach),
             apply: Some(command_line("apply", super::NAME, &options, &case.manifest.command)),
             verify: Some(command_line("verify", super::NAME, &options, &case.manifest.command)),
@@ -208,6 +208,6 @@ impl Suspicion for Huge {
         };
         let changes = request.values.iter().map(memory).collect::<Result<Vec<_>, _>>()?;
         let changes = if changes.is_empty() { self.changes() } else { changes };
-        Ok(Replays::new(case, &self.seen, changes)?.table(case))
+        Ok(LargePageCosts::new(case, &self.seen, changes)?.table(case))
     }
 }

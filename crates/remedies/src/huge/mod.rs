@@ -1,11 +1,11 @@
 //! Huge: memory lies in pages of 2 MiB where walks of the page table and page faults take time.
 
 pub mod apply;
+mod costs;
 mod detect;
 mod evidence;
 mod finding;
 mod price;
-mod replays;
 mod walks_and_touches;
 
 use clap::Args as _;
@@ -44,7 +44,7 @@ memory even where the program uses one byte of it. Nothing persists: the next ru
     needs: Needs::Trace,
     options: apply::Args::augment_args,
     parameter: Parameter {
-        name: replays::PARAMETER,
+        name: costs::PARAMETER,
         value_name: "OBJECT,…",
         help: "Memory in large pages: all, or the number of an object among those that walks lead to, from 1, most walks \
                first [default: all, and the first three]",
@@ -62,7 +62,7 @@ memory even where the program uses one byte of it. Nothing persists: the next ru
 /// Reads a value of the rehearsal's parameter.
 fn object_of(text: &str) -> Result<Value, String> {
     let number = || text.parse().ok().filter(|number| *number > 0).map(Value::Number);
-    let all = (text == replays::ALL).then(|| Value::Name(text.to_owned()));
+    let all = (text == costs::ALL).then(|| Value::Name(text.to_owned()));
     all.or_else(number).ok_or_else(|| format!("{text} is neither `all` nor the number of an object, from 1"))
 }
 

@@ -1,10 +1,10 @@
 //! From a cause of remote reads to a finding: what happens, why, what to do, what it would gain.
 
 use super::apply::Bind;
+use super::costs::{Change, NumaCosts};
 use super::evidence::{self, reason};
 use super::plan::Treatment;
 use super::remote_accesses::RemoteAccesses;
-use super::replays::{Change, Replays};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
@@ -119,21 +119,21 @@ impl Local {
     }
 
     /// Replays of the treatment, and the number of the one that it rests on.
-    fn replays(&self, case: &Traced) -> Result<(Replays, usize), CaseError> {
+    fn costs(&self, case: &Traced) -> Result<(NumaCosts, usize), CaseError> {
         let mut changes = Change::fitting(&self.treatment);
         if self.treatment != Treatment::Bind {
             changes.drain(..changes.len() - 1);
         }
-        let replays = Replays::new(case, &self.treatment, &self.seen, changes)?;
-        let best = replays.best();
-        Ok((replays, best))
+        let costs = NumaCosts::new(case, &self.treatment, &self.seen, changes)?;
+        let best = costs.best();
+        Ok((costs, best))
     }
 
-    fn prediction(&self, case: &Traced, (replays, best): &(Replays, usize)) -> Prediction {
+    fn prediction(&self, case: &Traced, (costs, best): &(NumaCosts, usize)) -> Prediction {
         // Savings of a change beside its cause are luck: on which node a plan begins, and whom that suits. They count
         // as far as the cause can save as much again, since a task that stays finds its lines in the caches, too.
         let most = 2.0 * self.most_gain();
-        let (gain, low, high) = replays.gain_of(*best);
+        let (gain, low, high) = costs.gain_of(*best);
         let [gain, low, high] = [gain, low, high].map(|gain| gain.min(most));
         // Which blocks an allocator hands out cannot be replayed: at best each lies where it is read most.
         let at_most = self.treatment == Treatment::Pools;
@@ -141,9 +141,9 @@ impl Local {
             gain,
             low: if at_most { 0.0 } else { low },
             high,
-            of_whole_run: replays.of_whole_run(*best),
-            modelled_cycles: replays.cycles_before(),
-            placements: replays.placements.clone(),
+            of_whole_run: costs.of_whole_run(*best),
+            modelled_cycles: costs.cycles_before(),
+            placements: costs.placements.clone(),
             of: Base::Cycles { measured: false, at_most },
             overlap: case.machine().hidden_share(),
             approximate: self.approximate(case),
@@ -203,13 +203,13 @@ impl Suspicion for Local {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let replayed = self.replays(case)?;
-        let (replays, best) = &replayed;
+        let replayed = self.costs(case)?;
+        let (costs, best) = &replayed;
         let prediction = self.prediction(case, &replayed);
-        let options = self.treatment.options(replays.plan(*best).unwrap_or(&Bind::RoundRobin));
+        let options = self.treatment.options(costs.plan(*best).unwrap_or(&Bind::RoundRobin));
         let mut evidence = evidence::evidence(&self.seen, self.treatment.cause(), self.most_gain());
         evidence.most_gain = evidence.most_gain.max(prediction.high);
-        let (before, after) = (percent(replays.remote(0)), percent(replays.remote(*best)));
+        let (before, after) = (percent(costs.remote(0)), percent(costs.remote(*best)));
         let then = format!("{after} of the bus reads would be remote instead of {before}.");
         evidence.lines.push(EvidenceLine::new("Then", then));
         Ok(Finding {
@@ -249,7 +249,7 @@ impl Suspicion for Local {
         });
         let named: Vec<Change> = named.collect();
         let changes = if named.is_empty() { Change::fitting(&self.treatment) } else { named };
-        let replays = Replays::new(case, &self.treatment, &self.seen, changes)?;
-        Ok(replays.table(case, format!("{}: {}", self.name(), reason(self.treatment.cause()))))
+        let costs = NumaCosts::new(case, &self.treatment, &self.seen, changes)?;
+        Ok(costs.table(case, format!("{}: {}", self.name(), reason(self.treatment.cause()))))
     }
 }

@@ -1,6 +1,7 @@
 //! Local: tasks run, and pages and blocks lie, where they are used, on machines with memory of several nodes.
 
 pub mod apply;
+mod costs;
 mod detect;
 mod evidence;
 mod finding;
@@ -8,7 +9,6 @@ mod homes;
 mod places;
 mod plan;
 mod remote_accesses;
-mod replays;
 
 use clap::Args as _;
 use nearmiss_analysis::Needs;
@@ -53,7 +53,7 @@ Tasks are bound in the recorded order, and what the kernel does at its own addre
     needs: Needs::Trace,
     options: apply::Args::augment_args,
     parameter: Parameter {
-        name: replays::PARAMETER,
+        name: costs::PARAMETER,
         value_name: "POLICY,…",
         help: "What to try. Homes: first-touch, interleave, used (the node that reads a page most), pools. Places: \
                round-robin, compact, or the CPUs of the tasks in the order in which these began, such as 0/2/1/3 \
@@ -72,5 +72,5 @@ Tasks are bound in the recorded order, and what the kernel does at its own addre
 /// Reads a value of the rehearsal's parameter.
 fn policy_of(text: &str) -> Result<Value, String> {
     let wrong = "is none of first-touch, interleave, used, pools, round-robin, compact and CPUs such as 0/2/1/3";
-    replays::Change::named(text).map(|_| Value::Name(text.to_owned())).ok_or_else(|| format!("{text} {wrong}"))
+    costs::Change::named(text).map(|_| Value::Name(text.to_owned())).ok_or_else(|| format!("{text} {wrong}"))
 }

@@ -1,6 +1,6 @@
 //! A thread's log under one interval after another, and which of them to take.
 
-use super::logs::Replays;
+use super::logs::ReplayedLog;
 use super::replay::{Log, Replayed};
 use super::words::time;
 use nearmiss_pace::LEAST_GAIN;
@@ -40,7 +40,7 @@ pub type ReplayProgress<'a> = &'a dyn Fn(usize, usize);
 
 /// The replays of one thread.
 pub struct Tried {
-    of: Arc<Replays>,
+    of: Arc<ReplayedLog>,
     basis: Basis,
     replays: Vec<(u64, Replayed)>,
 }
@@ -76,13 +76,13 @@ pub struct Beyond {
 }
 
 /// The usual intervals, and the longest one that the budget allows, which a live thread would be given.
-fn usual(of: &Replays, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Vec<u64> {
+fn usual(of: &ReplayedLog, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Vec<u64> {
     let intervals: BTreeSet<u64> = USUAL_NS.into_iter().chain(longest_within(of, budget_ns, on_progress)).collect();
     intervals.into_iter().collect()
 }
 
 /// Down from the budget by what is added beyond it.
-fn longest_within(of: &Replays, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Option<u64> {
+fn longest_within(of: &ReplayedLog, budget_ns: u64, on_progress: ReplayProgress<'_>) -> Option<u64> {
     let mut interval_ns = budget_ns;
     for attempt in 1..=ATTEMPTS {
         let beyond_ns = of.replay(interval_ns).added_p99_ns.saturating_sub(budget_ns);
@@ -98,7 +98,7 @@ fn longest_within(of: &Replays, budget_ns: u64, on_progress: ReplayProgress<'_>)
 
 impl Tried {
     /// Replays the log, as far as it was not. `on_progress` receives the number of replays done, and of all at most.
-    pub fn new(of: Arc<Replays>, basis: Basis, on_progress: ReplayProgress<'_>) -> Self {
+    pub fn new(of: Arc<ReplayedLog>, basis: Basis, on_progress: ReplayProgress<'_>) -> Self {
         let requested = basis.intervals.clone();
         let intervals = if requested.is_empty() { usual(&of, basis.budget_ns, on_progress) } else { requested };
         let (mut done, whole) = (ATTEMPTS, ATTEMPTS + intervals.len());
@@ -284,7 +284,7 @@ mod tests {
             budget_ns: 1_000_000,
             intervals: intervals.to_vec(),
         };
-        Tried::new(Replays::of(log()), basis, &|_, _| ())
+        Tried::new(ReplayedLog::of(log()), basis, &|_, _| ())
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
             budget_ns: 5_000_000,
             intervals: vec![2_000_000],
         };
-        let tried = Tried::new(Replays::of(Log::new((0..10_000).map(call).collect())), basis, &|_, _| ());
+        let tried = Tried::new(ReplayedLog::of(Log::new((0..10_000).map(call).collect())), basis, &|_, _| ());
         assert_eq!(tried.of_batches(), " Each return takes the program 40 µs beside its events.");
         let replayed = &tried.replays[0].1;
         let batches = (10_000 - replayed.calls) as f64 * 40_000.0 / 900_000_000.0;
@@ -375,7 +375,7 @@ mod tests {
             intervals: Vec::new(),
         };
         let dear = |budget_ns| {
-            let log = Replays::of(Log::new((0..500).map(call).collect()));
+            let log = ReplayedLog::of(Log::new((0..500).map(call).collect()));
             Tried::new(log, Basis { budget_ns, ..basis.clone() }, &|_, _| ()).choice().beyond
         };
         assert_eq!(dear(1_000_000).map(|beyond| beyond.interval_ns), Some(2_000_000));

@@ -14,16 +14,16 @@ const ROWS_A_STEP: usize = 1 << 16;
 
 /// The log of one thread, and the effect of the requested intervals on it.
 #[derive(Debug, Default)]
-pub struct Replays {
+pub struct ReplayedLog {
     /// The log.
     pub log: Log,
     made: Mutex<BTreeMap<u64, Replayed>>,
 }
 
-impl Replays {
+impl ReplayedLog {
     /// A log of which no replay is made yet.
     pub fn of(log: Log) -> Arc<Self> {
-        Arc::new(Replays { log, made: Mutex::default() })
+        Arc::new(ReplayedLog { log, made: Mutex::default() })
     }
 
     /// The log under an interval.
@@ -37,7 +37,7 @@ impl Replays {
 #[derive(Debug, Default)]
 pub struct Logs {
     threads: BTreeSet<Thread>,
-    read: Mutex<Option<BTreeMap<Thread, Arc<Replays>>>>,
+    read: Mutex<Option<BTreeMap<Thread, Arc<ReplayedLog>>>>,
 }
 
 impl Logs {
@@ -50,7 +50,7 @@ impl Logs {
     /// Returns the replays of one thread's log.
     ///
     /// Errors: the observation has no log, or one that cannot be read.
-    pub fn of_thread(&self, case: &Case, calls: &Calls) -> Result<Arc<Replays>, CaseError> {
+    pub fn of_thread(&self, case: &Case, calls: &Calls) -> Result<Arc<ReplayedLog>, CaseError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = match read.take() {
             Some(logs) => logs,
@@ -60,7 +60,7 @@ impl Logs {
         Ok(Arc::clone(read.insert(logs).entry(thread).or_default()))
     }
 
-    fn all(&self, case: &Case) -> Result<Option<BTreeMap<Thread, Arc<Replays>>>, CaseError> {
+    fn all(&self, case: &Case) -> Result<Option<BTreeMap<Thread, Arc<ReplayedLog>>>, CaseError> {
         let Some(rows) = case.observation()?.log::<PollCall>()? else { return Ok(None) };
         let mut calls: BTreeMap<Thread, Vec<PollCall>> = BTreeMap::new();
         for (at, row) in rows.enumerate() {
@@ -73,6 +73,6 @@ impl Logs {
                 calls.entry(thread).or_default().push(row);
             }
         }
-        Ok(Some(calls.into_iter().map(|(thread, calls)| (thread, Replays::of(Log::new(calls)))).collect()))
+        Ok(Some(calls.into_iter().map(|(thread, calls)| (thread, ReplayedLog::of(Log::new(calls)))).collect()))
     }
 }

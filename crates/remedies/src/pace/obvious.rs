@@ -3,7 +3,7 @@
 
 use super::batches::Batches;
 use super::intervals::{Basis, Tried};
-use super::logs::Replays;
+use super::logs::ReplayedLog;
 use super::replay::{Log, Replayed};
 use super::work::taken;
 use nearmiss_pace::Aim;
@@ -197,11 +197,11 @@ proptest! {
     #[test]
     fn quick_replays_are_the_obvious_ones(made in prop::collection::vec(a_call(), 1..120), budget_ns in 60_000_u64..2_000_000) {
         let obvious = Obvious(calls(&made));
-        let replays = Replays::of(Log::new(calls(&made)));
+        let log = ReplayedLog::of(Log::new(calls(&made)));
         // The replays that the first keeps serve the second, and no figure of the budget is among them.
         for (budget_ns, intervals) in [(budget_ns, vec![]), (1_000_000, vec![]), (budget_ns, vec![70_000, 900_000])] {
             let basis = basis(budget_ns, intervals);
-            let tried = Tried::new(replays.clone(), basis.clone(), &|_, _| ());
+            let tried = Tried::new(log.clone(), basis.clone(), &|_, _| ());
             let rows = tried.table().rows;
             let tried_intervals: Vec<u64> =
                 rows[1..].iter().filter_map(|row| if let Cell::Nanos(ns) = row[0] { Some(ns) } else { None }).collect();
@@ -229,12 +229,12 @@ fn many(number: u64) -> Vec<PollCall> {
 fn a_longer_log_takes_no_more_looks_an_event() {
     let looks = |number: u64| {
         taken();
-        let replays = Replays::of(Log::new(many(number)));
-        let tried = Tried::new(replays.clone(), basis(1_000_000, Vec::new()), &|_, _| ());
+        let log = ReplayedLog::of(Log::new(many(number)));
+        let tried = Tried::new(log.clone(), basis(1_000_000, Vec::new()), &|_, _| ());
         let results = (tried.table(), tried.choice(), tried.beyond_budget(), tried.of_batches(), tried.of_sleeps());
         let looks = taken();
         // All of it again is of what is kept.
-        let again = Tried::new(replays, basis(1_000_000, Vec::new()), &|_, _| ());
+        let again = Tried::new(log, basis(1_000_000, Vec::new()), &|_, _| ());
         let repeated = (again.table(), again.choice(), again.beyond_budget(), again.of_batches(), again.of_sleeps());
         assert_eq!((results, taken()), (repeated, 0));
         looks

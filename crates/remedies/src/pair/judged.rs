@@ -1,7 +1,7 @@
 //! A run's pairs and schedules, and whether the chosen grouping holds when it is replayed as a whole.
 
 use super::kept::{KeptPairs, KeptShared, KeptTask, SCHEMA};
-use super::replays::{Replays, TaskCosts};
+use super::parted::{PartedRun, TaskCosts};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
 use nearmiss_analysis::{CaseError, Traced, spread};
@@ -30,17 +30,17 @@ impl Judged {
     pub fn of(case: &Traced, domains: &Domains, window: u64) -> Result<Self, CaseError> {
         let none = || CaseError::Unfit("the run has no two tasks of the command to compare".to_owned());
         let sample = Sample::of(case, window).ok_or_else(none)?;
-        let replays = Replays::new(case, &sample, domains.clone())?;
-        let seen = replays.pairs()?;
-        let schedules = Schedules::of(&seen, &replays.present(), domains);
-        let mut whole = replays.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
+        let parted = PartedRun::new(case, &sample, domains.clone())?;
+        let seen = parted.pairs()?;
+        let schedules = Schedules::of(&seen, &parted.present(), domains);
+        let mut whole = parted.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
         Ok(Judged {
             left_out: sample.left_out,
             domains: domains.clone(),
             window,
-            windows: replays.windows(),
-            records: replays.records(),
-            placements: replays.placements.clone(),
+            windows: parted.windows(),
+            records: parted.records(),
+            placements: parted.placements.clone(),
             whole: [whole.next().unwrap_or_default(), whole.next().unwrap_or_default()],
             tasks: sample.tasks,
             seen,

@@ -8,7 +8,7 @@ mod hands;
 mod judged;
 mod kept;
 mod level;
-mod replays;
+mod parted;
 mod schedules;
 mod tables;
 mod tasks;

@@ -1,6 +1,6 @@
 //! Costs of ways to place a run's tasks, by its pairs: by chance, as the paper does, as we do, and the best.
 
-use super::replays::TaskCosts;
+use super::parted::TaskCosts;
 use nearmiss_machine::describe::Domains;
 use nearmiss_pairing::moves::Plan;
 use nearmiss_pairing::optimum::balanced;

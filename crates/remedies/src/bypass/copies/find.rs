@@ -1,8 +1,8 @@
 //! Finds the groups of copies in a run.
 
 use super::blame::{Blame, blame};
+use super::costs::line_bytes;
 use super::group::Groups;
-use super::replays::line_bytes;
 use super::sight::Sight;
 use super::way::{Way, Ways};
 use nearmiss_analysis::{CaseError, Traced};

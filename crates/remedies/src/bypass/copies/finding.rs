@@ -3,10 +3,10 @@
 use super::advice::{Against, LEAST_COPY_BYTES, SOON, against};
 use super::apply::MOST_SITES;
 use super::blame::{Blame, Costs};
+use super::costs::{CopyCosts, PLACEMENTS, line_bytes, policy, table};
 use super::every;
 use super::find::groups;
 use super::group::Group;
-use super::replays::{PLACEMENTS, Replays, line_bytes, policy, table};
 use super::sight::CopyCounts;
 use super::site::Site;
 use super::way::Ways;
@@ -64,7 +64,7 @@ impl Copying {
     /// Rehearses each group alone on one placement of pages, then those together that gain by themselves, on all
     /// placements; of none, the best one, which needs no more.
     fn judge(&self, case: &Traced) -> Result<Judged<'_>, CaseError> {
-        let each = Replays::new(case, self.groups.iter().map(|group| policy([group])), 1)?;
+        let each = CopyCosts::new(case, self.groups.iter().map(|group| policy([group])), 1)?;
         let line_bytes = line_bytes(case);
         let all: Vec<One<'_>> = self
             .groups
@@ -80,7 +80,7 @@ impl Copying {
         let chosen = choose(&all);
         let (together, at) = match chosen.as_slice() {
             [best] if !all[*best].is_worth_it() => (each, best + 1),
-            _ => (Replays::new(case, [policy(chosen.iter().map(|at| all[*at].group))], PLACEMENTS)?, 1),
+            _ => (CopyCosts::new(case, [policy(chosen.iter().map(|at| all[*at].group))], PLACEMENTS)?, 1),
         };
         Ok(Judged { all, chosen, together, at })
     }
@@ -125,7 +125,7 @@ impl One<'_> {
 struct Judged<'a> {
     all: Vec<One<'a>>,
     chosen: Vec<usize>,
-    together: Replays,
+    together: CopyCosts,
     /// The policy of the chosen ones in `together`.
     at: usize,
 }

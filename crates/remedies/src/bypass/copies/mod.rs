@@ -3,6 +3,7 @@
 mod advice;
 mod apply;
 mod blame;
+mod costs;
 mod detect;
 mod every;
 mod find;
@@ -10,7 +11,6 @@ mod finding;
 mod group;
 mod live;
 mod locate;
-mod replays;
 mod sight;
 mod site;
 mod way;
@@ -28,5 +28,5 @@ use nearmiss_record::policy::Policy;
 /// and a run with a trace that does not carry stores.
 pub fn past_the_caches(case: &Traced, sites: &[Site]) -> Result<Policy, CaseError> {
     nearmiss_machine::describe::can_go_around(case.filter, case.machine()).map_err(CaseError::Unfit)?;
-    Ok(replays::policy(&finding::named(case, sites)?))
+    Ok(costs::policy(&finding::named(case, sites)?))
 }

@@ -1,7 +1,7 @@
 //! Cost of a run with the tenants of its shared lines apart, in both orders.
 
 use super::subject::Subject;
-use nearmiss_analysis::{CaseError, Cost, Replays as Made, Traced, seeds, spread, waits};
+use nearmiss_analysis::{CaseError, Cost, Replays, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
 use nearmiss_record::model::ModelRecord;
@@ -20,7 +20,7 @@ const NOTHING: f64 = 0.0005;
 pub const ORDERS: [Order; 2] = [Order::Recorded, Order::Modelled];
 
 /// Costs of the run as it was, and under other addresses.
-pub struct Replays {
+pub struct AddressCosts {
     /// Costs by order, policy and placement; the first policy is the run as it was.
     costs: [Vec<Vec<Cost>>; 2],
     /// Cycles of the command but for stalls, by order.
@@ -29,16 +29,16 @@ pub struct Replays {
     pub placements: Vec<u64>,
 }
 
-impl Replays {
+impl AddressCosts {
     /// Replays the run as it was, and under each of these.
     pub fn new(case: &Traced, modelled: &ModelRecord, addresses: Vec<AddressPolicy>) -> Result<Self, CaseError> {
         let placements = seeds(case.machine(), PLACEMENTS);
         let all = [AddressPolicy::Recorded].into_iter().chain(addresses);
         let policies: Vec<Policy> = all.map(|address| Policy { address, ..Policy::default() }).collect();
-        let costs = |order| Made::of(case).policies(&policies).placements(&placements).in_order(order).run();
+        let costs = |order| Replays::of(case).policies(&policies).placements(&placements).in_order(order).run();
         let recorded = if case.model.order == Order::Recorded { &case.model } else { modelled };
         let computing_cycles = [recorded, modelled].map(|model| model.totals.cycles - model.totals.stall_cycles);
-        Ok(Replays { costs: [costs(ORDERS[0])?, costs(ORDERS[1])?], computing_cycles, placements })
+        Ok(AddressCosts { costs: [costs(ORDERS[0])?, costs(ORDERS[1])?], computing_cycles, placements })
     }
 
     /// The command's cycles under a policy and a placement.

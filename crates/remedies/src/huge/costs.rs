@@ -39,14 +39,14 @@ impl Memory {
 }
 
 /// Costs of the run as it was, number 0, and with memory in large pages.
-pub struct Replays<'s> {
+pub struct LargePageCosts<'s> {
     seen: &'s WalksAndTouches,
     changes: Vec<Memory>,
     /// Cycles of both.
     pub compared: Compared,
 }
 
-impl<'s> Replays<'s> {
+impl<'s> LargePageCosts<'s> {
     /// Replays the run as it was, and with each of these in large pages.
     pub fn new(case: &Traced, seen: &'s WalksAndTouches, changes: Vec<Memory>) -> Result<Self, CaseError> {
         let large = |memory: &Memory| Policy {
@@ -59,7 +59,7 @@ impl<'s> Replays<'s> {
         let saved_in_faults = changes.iter().map(|memory| seen.saved_in_faults(memory.reach(seen)));
         let saved_in_faults = [0.0].into_iter().chain(saved_in_faults).collect();
         let compared = Compared::new(case, &policies, computing_cycles, saved_in_faults)?;
-        Ok(Replays { seen, changes, compared })
+        Ok(LargePageCosts { seen, changes, compared })
     }
 
     /// Cycles of page faults that the change of this number saves; 0: as it was.

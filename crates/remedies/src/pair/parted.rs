@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A run taken apart, and the machine that it is put together on.
-pub struct Replays<'a> {
+pub struct PartedRun<'a> {
     case: &'a Traced,
     parted: Parted,
     options: ModelOptions,
@@ -46,7 +46,7 @@ impl TaskCosts {
     }
 }
 
-impl<'a> Replays<'a> {
+impl<'a> PartedRun<'a> {
     /// Reads a run's trace once.
     pub fn new(case: &'a Traced, sample: &Sample, domains: Domains) -> Result<Self, CaseError> {
         let header = replay::header(&case.run)?;
@@ -56,7 +56,7 @@ impl<'a> Replays<'a> {
         if windows == 0 {
             return Err(CaseError::Unfit("a task of the run has no window of instructions to replay".to_owned()));
         }
-        Ok(Replays {
+        Ok(PartedRun {
             case,
             parted,
             options: ModelOptions::of(&header, Order::Modelled).without_reasons(),

@@ -2,7 +2,7 @@
 
 use super::advice::{Against, against};
 use super::group::Group;
-use nearmiss_analysis::{CaseError, Cost, Replays as Made, Traced, replay, seeds, spread, waits};
+use nearmiss_analysis::{CaseError, Cost, Replays, Traced, replay, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
 use nearmiss_record::policy::{Policy, StorePolicy};
@@ -17,7 +17,7 @@ const NOTHING: f64 = 0.0005;
 ///
 /// The model lets nobody wait for a store past the caches. A core puts lines to memory no faster than it fetches them, so
 /// the instructions that store are taken to wait as long as they did: what is gained is what others gain.
-pub(super) struct Replays {
+pub(super) struct CopyCosts {
     /// Costs by policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
     /// Instructions that go around the caches, by policy, ascending.
@@ -34,7 +34,7 @@ pub(super) fn policy<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Policy 
     Policy { store: StorePolicy::NonTemporal { sites }, ..Policy::default() }
 }
 
-impl Replays {
+impl CopyCosts {
     /// Replays the run as it was, and under each of these, on so many page placements.
     pub fn new(
         case: &Traced,
@@ -43,9 +43,9 @@ impl Replays {
     ) -> Result<Self, CaseError> {
         let placements = seeds(case.machine(), placements);
         let policies: Vec<Policy> = [Policy::default()].into_iter().chain(policies).collect();
-        let costs = Made::of(case).policies(&policies).placements(&placements).run()?;
+        let costs = Replays::of(case).policies(&policies).placements(&placements).run()?;
         let computing_cycles = case.model.totals.cycles.saturating_sub(case.model.totals.stall_cycles);
-        Ok(Replays { costs, around: policies.iter().map(instructions).collect(), computing_cycles, placements })
+        Ok(CopyCosts { costs, around: policies.iter().map(instructions).collect(), computing_cycles, placements })
     }
 
     /// The command's cycles under the `at`-th policy, by placement.
@@ -120,15 +120,15 @@ pub(super) fn table(case: &Traced, subject: String, groups: &[Group]) -> Result<
         groups.iter().zip(&reasons).filter(|(_, why)| !why.iter().any(Against::forbids)).map(|both| both.0).collect();
     let together = if fit.len() > 1 { vec![policy(fit.iter().copied())] } else { Vec::new() };
     let policies: Vec<Policy> = groups.iter().map(|group| policy([group])).chain(together).collect();
-    let replays = Replays::new(case, policies.iter().cloned(), PLACEMENTS)?;
+    let costs = CopyCosts::new(case, policies.iter().cloned(), PLACEMENTS)?;
     let levels = case.machine().levels();
-    let mut rows = vec![replays.row(0, "as it was".to_owned(), levels, blamed_misses(case, &Policy::default())?, "")];
+    let mut rows = vec![costs.row(0, "as it was".to_owned(), levels, blamed_misses(case, &Policy::default())?, "")];
     for (at, policy) in policies.iter().enumerate() {
         let (name, advice) = match groups.get(at) {
             Some(group) => (group.site.to_string(), advice(&reasons[at])),
             None => (format!("these {} together", fit.len()), String::new()),
         };
-        rows.push(replays.row(at + 1, name, levels, blamed_misses(case, policy)?, &advice));
+        rows.push(costs.row(at + 1, name, levels, blamed_misses(case, policy)?, &advice));
     }
     let misses = (1..=levels).map(|level| format!("L{level} misses"));
     let columns = [super::super::PARAMETER.to_owned()].into_iter().chain(misses);
@@ -139,10 +139,10 @@ pub(super) fn table(case: &Traced, subject: String, groups: &[Group]) -> Result<
         basis: format!(
             "medians over {} page placements, {}; blamed: misses of all levels on what lines evicted that were never used \
              again, in the recorded placement",
-            replays.placements.len(),
+            costs.placements.len(),
             waits(case)
         ),
-        placements: replays.placements.clone(),
+        placements: costs.placements.clone(),
         table: Table { title: "rehearsal".to_owned(), columns, rows },
         more: Vec::new(),
     })

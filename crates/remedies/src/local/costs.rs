@@ -5,7 +5,7 @@ use super::homes::Homes;
 use super::places;
 use super::plan::Treatment;
 use super::remote_accesses::RemoteAccesses;
-use nearmiss_analysis::{CaseError, Cost, PLACEMENTS, Replays as Made, Traced, seeds, spread, waits};
+use nearmiss_analysis::{CaseError, Cost, PLACEMENTS, Replays, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
 use nearmiss_record::model::BusTally;
@@ -56,7 +56,7 @@ impl Change {
 }
 
 /// Costs of the run as it was, and changed.
-pub struct Replays {
+pub struct NumaCosts {
     /// Costs by policy and placement; the first policy is the run as it was.
     costs: Vec<Vec<Cost>>,
     changes: Vec<Change>,
@@ -69,7 +69,7 @@ pub struct Replays {
     pub placements: Vec<u64>,
 }
 
-impl Replays {
+impl NumaCosts {
     /// Replays the run as it was, and with each of these changes.
     pub fn new(
         case: &Traced,
@@ -83,7 +83,7 @@ impl Replays {
             Change::Places(_) => None,
         };
         let policies: Vec<Policy> = [Policy::default()].into_iter().chain(changes.iter().filter_map(homes)).collect();
-        let mut with_homes = Made::of(case).policies(&policies).placements(&placements).run()?.into_iter();
+        let mut with_homes = Replays::of(case).policies(&policies).placements(&placements).run()?.into_iter();
         let mut costs: Vec<Vec<Cost>> = with_homes.next().into_iter().collect();
         let mut placed = placed(case, seen, &changes, &placements, &costs)?.into_iter();
         costs.extend(changes.iter().filter_map(|change| match change {
@@ -93,7 +93,7 @@ impl Replays {
         let clearing = changes.iter().map(|change| change.clearing(case, treatment, seen));
         let clearing = [0].into_iter().chain(clearing).collect();
         let totals = &case.model.totals;
-        Ok(Replays { costs, changes, clearing, computing_cycles: totals.cycles - totals.stall_cycles, placements })
+        Ok(NumaCosts { costs, changes, clearing, computing_cycles: totals.cycles - totals.stall_cycles, placements })
     }
 
     /// Returns the change that saves most. The last of several is the treatment's own, unless tasks are bound.
@@ -194,7 +194,7 @@ fn placed(
         return Ok(Vec::new());
     }
     let policies: Vec<Policy> = [places::as_recorded(case)].into_iter().chain(bound).collect();
-    let costs = Made::of(case).policies(&policies).placements(placements).in_order(Order::Recorded).run()?;
+    let costs = Replays::of(case).policies(&policies).placements(placements).in_order(Order::Recorded).run()?;
     let set_in = |costs: &Vec<Cost>, before: &[Cost]| {
         let each = as_it_was.concat().into_iter().zip(before).zip(costs);
         each.map(|((was, before), after)| instead(&was, before, after)).collect()
