@@ -120,23 +120,63 @@ pub fn can_pool(filter: Filter) -> Result<(), String> {
     Err("the home policy has pools, and the trace has no heap events; record the run again without --no-heap".into())
 }
 
-/// Returns the approximations of a replay of a trace that carries the policy, one sentence each.
-pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places: bool) -> Vec<&'static str> {
-    let mut notes = Vec::new();
-    if moves && can_move_addresses(filter).is_err() {
-        notes.push("First-level figures are approximate: the policy moves addresses and the trace's filter of several lines assumed that they stay.");
+/// An approximation of a replay of a trace that carries the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approximation {
+    /// The first level, where addresses move under a filter of several lines.
+    MovedAddresses,
+    /// Tasks without a place, and kernel addresses: no filter could help.
+    LeftOut,
+    /// The first level of CPUs that share a cache, at the edges of windows.
+    WindowEdges,
+    /// The first level, where tasks move under a filter of several lines that went by CPU.
+    MovedTasks,
+    /// Sharing among tasks of one CPU, under a filter that went by CPU.
+    SharingOfOneCpu,
+}
+
+impl Approximation {
+    /// Whether figures of the first level are off.
+    pub fn is_of_first_level(self) -> bool {
+        matches!(self, Approximation::MovedAddresses | Approximation::WindowEdges | Approximation::MovedTasks)
     }
-    if places {
-        notes.push("The place policy leaves out tasks that it does not name, and kernel addresses.");
+
+    /// Whether a trace without a filter would lack this approximation.
+    pub fn comes_of_filter(self) -> bool {
+        self != Approximation::LeftOut
     }
-    if places && !is_whole(filter) && must_clear(machine) {
-        notes.push("First-level figures of CPUs that share a cache are approximate under the place policy: a reference that the filter dropped may not have hit at the edge of a window.");
+
+    /// Returns the approximation as a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Approximation::MovedAddresses => {
+                "First-level figures are approximate: the policy moves addresses and the trace's filter of several lines assumed that they stay."
+            }
+            Approximation::LeftOut => "The place policy leaves out tasks that it does not name, and kernel addresses.",
+            Approximation::WindowEdges => {
+                "First-level figures of CPUs that share a cache are approximate under the place policy: a reference that the filter dropped may not have hit at the edge of a window."
+            }
+            Approximation::MovedTasks => {
+                "First-level figures are approximate under the place policy: the trace's filter of several lines went by CPU (`--carry tasks` goes by task)."
+            }
+            Approximation::SharingOfOneCpu => {
+                "What tasks that were recorded on one CPU pass to each other is a lower bound: the trace's filter went by CPU (`--carry tasks` goes by task)."
+            }
+        }
     }
-    if places && !is_whole(filter) && !filter.by_task && !is_one_line_and_cleared(filter) {
-        notes.push("First-level figures are approximate under the place policy: the trace's filter of several lines went by CPU (`--carry tasks` goes by task).");
-    }
-    if places && !is_whole(filter) && !filter.by_task {
-        notes.push("What tasks that were recorded on one CPU pass to each other is a lower bound: the trace's filter went by CPU (`--carry tasks` goes by task).");
-    }
-    notes
+}
+
+/// Returns the approximations of a replay of a trace that carries the policy: one that moves addresses, one that places
+/// tasks.
+pub fn approximate_policy(filter: Filter, machine: &Machine, moves: bool, places: bool) -> Vec<Approximation> {
+    let is_filtered = places && !is_whole(filter);
+    let by_cpu = is_filtered && !filter.by_task;
+    let all = [
+        (Approximation::MovedAddresses, moves && can_move_addresses(filter).is_err()),
+        (Approximation::LeftOut, places),
+        (Approximation::WindowEdges, is_filtered && must_clear(machine)),
+        (Approximation::MovedTasks, by_cpu && !is_one_line_and_cleared(filter)),
+        (Approximation::SharingOfOneCpu, by_cpu),
+    ];
+    all.into_iter().filter_map(|(approximation, holds)| holds.then_some(approximation)).collect()
 }

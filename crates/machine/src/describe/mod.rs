@@ -16,7 +16,9 @@ mod presets;
 mod problem;
 
 pub use cachegrind::{Geometry, cachegrind_like};
-pub use carry::{approximate_policy, can_go_around, can_move_addresses, can_place_fields, can_place_tasks, can_pool};
+pub use carry::{
+    Approximation, approximate_policy, can_go_around, can_move_addresses, can_place_fields, can_place_tasks, can_pool,
+};
 pub use check::{check, cpus_per_instance, sets};
 pub use cut::{DEFAULT_CPUS, cut};
 pub use domains::{Domains, domains, node_of};

@@ -8,7 +8,7 @@ use super::remote_accesses::RemoteAccesses;
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
-use nearmiss_machine::describe::approximate_policy;
+use nearmiss_machine::describe::{Approximation, approximate_policy};
 use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::percent;
@@ -163,7 +163,7 @@ impl Local {
                 let order = "Tasks are bound in the recorded order, and what the kernel does at its own addresses stays \
                              as it was.";
                 let filter = approximate_policy(case.filter, machine, false, true);
-                let filter = filter.into_iter().filter(|note| note.starts_with("First-level figures"));
+                let filter = filter.into_iter().filter(|one| one.is_of_first_level()).map(Approximation::sentence);
                 [order].into_iter().chain(filter).map(str::to_owned).collect()
             }
             _ => Vec::new(),

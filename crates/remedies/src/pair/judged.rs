@@ -5,10 +5,9 @@ use super::parted::{PartedRun, TaskCosts};
 use super::schedules::Schedules;
 use super::tasks::{Sample, Task};
 use nearmiss_analysis::{CaseError, Traced, spread};
-use nearmiss_machine::describe::{Domains, approximate_policy};
+use nearmiss_machine::describe::{Approximation, Domains, approximate_policy};
 use nearmiss_record::finding::{Base, LEAST_GAIN, Prediction};
 use nearmiss_record::machine::Machine;
-use nearmiss_record::run::Filter;
 
 /// All that is known of the tasks of a run.
 pub struct Judged {
@@ -110,13 +109,13 @@ impl Judged {
             ),
         ];
         let policy = approximate_policy(case.filter, case.machine(), false, true);
-        policy.into_iter().map(str::to_owned).chain(own).collect()
+        policy.into_iter().map(|one| one.sentence().to_owned()).chain(own).collect()
     }
 
     /// Whether the trace's filter carries the places of tasks with the first level too.
     pub fn is_exact(&self, case: &Traced) -> bool {
-        approximate_policy(case.filter, case.machine(), false, true)
-            == approximate_policy(Filter::default(), case.machine(), false, true)
+        let policy = approximate_policy(case.filter, case.machine(), false, true);
+        !policy.into_iter().any(Approximation::comes_of_filter)
     }
 
     /// The name of a task.

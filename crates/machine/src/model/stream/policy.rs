@@ -1,6 +1,6 @@
 //! Changes of a policy to a reference before the caches see it, and the refused parts of a policy.
 
-use crate::describe;
+use crate::describe::{self, Approximation};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::stream::apart::{self, Apart};
 use crate::model::stream::fields::{Fields, Place};
@@ -14,7 +14,7 @@ pub(in crate::model) fn check(
     policy: &Policy,
     machine: &Machine,
     options: &ModelOptions,
-) -> Result<Vec<&'static str>, ModelError> {
+) -> Result<Vec<Approximation>, ModelError> {
     let filter = options.filter;
     let places = policy.place != PlacePolicy::Recorded;
     if let StorePolicy::NonTemporal { .. } = policy.store {

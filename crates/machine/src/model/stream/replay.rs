@@ -78,7 +78,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             describe::can_replay(filter, machine).map_err(ModelError::Refused)?;
             notes.extend(describe::approximations(filter, machine).into_iter().map(|note| note.sentence().to_owned()));
         }
-        notes.extend(policy::check(policy, machine, options)?.into_iter().map(str::to_owned));
+        let approximations = policy::check(policy, machine, options)?;
+        notes.extend(approximations.into_iter().map(|one| one.sentence().to_owned()));
         let lines = |kind: CacheKind| {
             let first = machine
                 .caches
