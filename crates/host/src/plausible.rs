@@ -21,12 +21,7 @@ pub struct Plausible {
 pub fn plausible(found: &Found, calibration: &Calibration, assumed_mhz: u32) -> Plausible {
     let mut sieve = Sieve { family: bounds::family(found), replaced: BTreeMap::new() };
     let mut kept = calibration.clone();
-    kept.clock_mhz = sieve.number("clock_mhz", kept.clock_mhz.map(f64::from), CLOCK_MHZ, "MHz").map(|mhz| mhz as u32);
-    let usual = format!("usual of {}", sieve.family.name);
-    sieve
-        .replaced
-        .entry("clock_mhz".into())
-        .and_modify(|why| *why = why.replacen(&usual, "as without a measurement", 1));
+    kept.clock_mhz = sieve.clock(kept.clock_mhz);
     let cycles_per_ns = f64::from(kept.clock_mhz.unwrap_or(assumed_mhz)) / 1e3;
     sieve.latencies(&mut kept, cycles_per_ns);
     sieve.sizes(found, &mut kept);
@@ -44,14 +39,32 @@ struct Sieve {
 
 impl Sieve {
     /// The value if it lies within, else a note of the figure.
-    fn number(&mut self, figure: &str, value: Option<f64>, [low, high]: [f64; 2], unit: &str) -> Option<f64> {
+    fn number(&mut self, figure: &str, value: Option<f64>, within: [f64; 2], unit: &str) -> Option<f64> {
+        let assumed = format!("usual of {}", self.family.name);
+        self.or_assumed(figure, value, within, unit, &assumed)
+    }
+
+    /// The clock. No family has a usual one.
+    fn clock(&mut self, mhz: Option<u32>) -> Option<u32> {
+        let mhz = mhz.map(f64::from);
+        self.or_assumed("clock_mhz", mhz, CLOCK_MHZ, "MHz", "as without a measurement").map(|mhz| mhz as u32)
+    }
+
+    /// The value if it lies within, else a note of what is assumed for it.
+    fn or_assumed(
+        &mut self,
+        figure: &str,
+        value: Option<f64>,
+        [low, high]: [f64; 2],
+        unit: &str,
+        assumed: &str,
+    ) -> Option<f64> {
         let value = value?;
         if (low..=high).contains(&value) {
             return Some(value);
         }
-        let of = self.family.name;
         let range = format!("{} to {}", short(low), short(high));
-        let why = format!("assumed: usual of {of}; measured {} {unit}, where {range} is plausible", short(value));
+        let why = format!("assumed: {assumed}; measured {} {unit}, where {range} is plausible", short(value));
         self.replaced.insert(figure.to_owned(), why);
         None
     }
