@@ -82,6 +82,21 @@ pub struct Instrument {
     pub to_enable: String,
 }
 
+/// Words between a method and its cost to those who are not observed.
+const COSTS: &str = ", which costs ";
+
+impl Instrument {
+    /// Describes a method that costs others something.
+    pub fn with_cost(method: &str, cost: &str) -> String {
+        format!("{method}{COSTS}{cost}")
+    }
+
+    /// Whether the instrument ran by a method that costs others something.
+    pub fn costs_others(&self) -> bool {
+        self.on && self.how.contains(COSTS)
+    }
+}
+
 /// Sampled events, with the code they fell on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {

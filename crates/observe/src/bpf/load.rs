@@ -6,6 +6,7 @@ use crate::rights::Rights;
 use aya::programs::uprobe::UProbeScope;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use nearmiss_record::observed::Instrument;
 use std::os::fd::{AsFd, OwnedFd};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
@@ -51,16 +52,18 @@ pub enum CallTracing {
 
 impl CallTracing {
     /// Describes the tracing in the words of the report.
-    pub fn how(self) -> &'static str {
+    pub fn how(self) -> String {
         match self {
-            CallTracing::None => "",
-            CallTracing::Functions => "at the poll family's functions",
-            CallTracing::CallPoints => {
-                "at the poll family's tracepoints (this kernel refuses BPF on functions), which costs every system call of the machine some 50 ns meanwhile"
-            }
-            CallTracing::EveryCall => {
-                "at every system call's entry and exit (this kernel refuses BPF on functions, and its trace file system cannot be read), which costs every system call of the machine some 120 ns meanwhile"
-            }
+            CallTracing::None => String::new(),
+            CallTracing::Functions => "at the poll family's functions".to_owned(),
+            CallTracing::CallPoints => Instrument::with_cost(
+                "at the poll family's tracepoints (this kernel refuses BPF on functions)",
+                "every system call of the machine some 50 ns meanwhile",
+            ),
+            CallTracing::EveryCall => Instrument::with_cost(
+                "at every system call's entry and exit (this kernel refuses BPF on functions, and its trace file system cannot be read)",
+                "every system call of the machine some 120 ns meanwhile",
+            ),
         }
     }
 

@@ -344,14 +344,15 @@ fn start_bpf(target: &Target, roots: &Roots, options: &Options, rows: &mut Vec<I
             for (name, _) in names.iter().filter(|(_, wanted)| *wanted) {
                 let how = match (*name, session.calls()) {
                     ("polls", calls) => calls.how(),
-                    ("locks", _) if wants.acquisitions => {
-                        "lock contention tracepoints; futexes at the scheduler; a probe in libc, which costs everybody's taking of a mutex microseconds (20 µs where it was measured)"
-                    }
-                    ("locks", _) => "lock contention tracepoints; futexes at the scheduler",
-                    ("io", _) => "block tracepoints",
-                    _ => "every switch and every wake-up, at the scheduler",
+                    ("locks", _) if wants.acquisitions => Instrument::with_cost(
+                        "lock contention tracepoints; futexes at the scheduler; a probe in libc",
+                        "everybody's taking of a mutex microseconds (20 µs where it was measured)",
+                    ),
+                    ("locks", _) => "lock contention tracepoints; futexes at the scheduler".to_owned(),
+                    ("io", _) => "block tracepoints".to_owned(),
+                    _ => "every switch and every wake-up, at the scheduler".to_owned(),
                 };
-                rows.push(running(name, how.to_owned()));
+                rows.push(running(name, how));
             }
             Some(session)
         }

@@ -433,7 +433,7 @@ impl Page<'_> {
             rows.push(format!("lost: {} {what}", grouped(*n)));
         }
         rows.extend(o.notes.iter().cloned());
-        for i in o.instruments.iter().filter(|i| i.on && i.how.contains("costs")) {
+        for i in o.instruments.iter().filter(|i| i.costs_others()) {
             rows.push(format!("{}: {}", i.name, i.how));
         }
         rows.push(format!("the instruments held {} of memory", bytes(o.instrument_bytes)));
