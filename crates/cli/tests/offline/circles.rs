@@ -3,6 +3,7 @@
 //! A file uses another if one of its paths leads into it. A module's use of its own parts does not count: it is what
 //! puts them together.
 
+use crate::product::product;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -53,11 +54,9 @@ fn modules(source: &Path) -> BTreeMap<Module, PathBuf> {
 
 /// Paths in a source text, with `{…}` spread out; comments, strings and tests are left out.
 fn paths(text: &str) -> Vec<Module> {
-    let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let product = product.split("#[cfg(test)]\n#[allow(clippy::unwrap_used)]\nmod tests").next().unwrap_or_default();
     let without =
         |pattern: &str, text: &str| Regex::new(pattern).expect("a pattern").replace_all(text, " ").into_owned();
-    let code = without("\"(?:[^\"\\\\]|\\\\.)*\"", &without("//[^\n]*", product));
+    let code = without("\"(?:[^\"\\\\]|\\\\.)*\"", &without("//[^\n]*", &product(text)));
     let uses = Regex::new(r"\buse\s+([^;]+);").expect("a pattern");
     let mut found: Vec<Module> = uses.captures_iter(&code).flat_map(|one| spread(&one[1])).collect();
     let inline = Regex::new(r"\b[a-z_][a-z0-9_]*(?:::\w+)+").expect("a pattern");

@@ -6,6 +6,7 @@ mod destination;
 mod documents;
 mod edges;
 mod machine;
+mod product;
 mod report;
 mod road;
 mod style;

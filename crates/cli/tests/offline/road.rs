@@ -1,5 +1,7 @@
-//! The road from a command to findings is built once: one crate makes models of runs, and one place reads arguments.
+//! The road from a command to findings is built once: one crate makes models of runs, the command line uses only their
+//! descriptions of machines, and one place reads arguments.
 
+use crate::product::product;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,26 +21,42 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Files with one of these words in their product code that are in none of the places.
-fn elsewhere(words: &[&str], places: &[&str]) -> Vec<String> {
+/// Files of these folders that have product code like this.
+fn files_with(folders: &[&str], is_like: impl Fn(&str) -> bool) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    ["crates", "libs", "apps"].iter().for_each(|folder| sources(&root.join(folder), &mut files));
-    let named = files.iter().filter(|file| {
-        let text = fs::read_to_string(file).expect("a source file");
-        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
-        words.iter().any(|word| product.contains(word))
-    });
-    let paths = named.map(|file| file.strip_prefix(&root).expect("below the root").display().to_string());
-    let mut wrong: Vec<String> = paths.filter(|path| !places.iter().any(|place| path.starts_with(place))).collect();
-    wrong.sort();
-    wrong
+    folders.iter().for_each(|folder| sources(&root.join(folder), &mut files));
+    let found = files.iter().filter(|file| is_like(&product(&fs::read_to_string(file).expect("a source file"))));
+    let mut paths: Vec<String> =
+        found.map(|file| file.strip_prefix(&root).expect("below the root").display().to_string()).collect();
+    paths.sort();
+    paths
+}
+
+/// Files with one of these words in their product code that are in none of the places.
+fn elsewhere(words: &[&str], places: &[&str]) -> Vec<String> {
+    let mut found = files_with(&["crates", "libs", "apps"], |code| words.iter().any(|word| code.contains(word)));
+    found.retain(|path| !places.iter().any(|place| path.starts_with(place)));
+    found
+}
+
+/// Whether code uses a part of `machine` other than its descriptions.
+fn uses_more_than_descriptions(code: &str) -> bool {
+    code.split("nearmiss_machine").skip(1).any(|behind| !behind.starts_with("::describe"))
 }
 
 #[test]
 fn one_crate_makes_models_of_runs() {
     assert_eq!(elsewhere(&["Model::new("], &MODELS), Vec::<String>::new());
     assert!(!elsewhere(&["Model::new("], &[]).is_empty(), "a model elsewhere would be seen");
+}
+
+#[test]
+fn the_command_line_uses_descriptions_of_machines_alone() {
+    assert_eq!(files_with(&["crates/cli"], uses_more_than_descriptions), Vec::<String>::new());
+    let uses = ["use nearmiss_machine::{describe, model};", "nearmiss_machine::model::Model::new()"];
+    assert!(uses.into_iter().all(uses_more_than_descriptions), "another use would be seen");
+    assert!(!uses_more_than_descriptions("use nearmiss_machine::describe::{self, preset};"));
 }
 
 #[test]
