@@ -12,13 +12,15 @@
 //! All numbers are little endian. Each block decodes by itself, so a reader can start anywhere and a file that was cut
 //! short is good up to its last whole block. Readers trust nothing: lengths are bounded before memory is taken.
 
+mod bad;
 mod columns;
 mod reader;
 mod validate;
 mod writer;
 
+pub use bad::Bad;
 pub use reader::{Block, TraceReader};
-pub use validate::{Bad, Validator, each_block, each_chunk, first_blocks, validate};
+pub use validate::{Validator, each_block, each_chunk, first_blocks, validate};
 pub use writer::{TraceSummary, TraceWriter};
 
 use crate::run::Filter;

@@ -1,7 +1,7 @@
 //! Reads a trace, block by block, trusting nothing.
 
+use super::bad::Bad;
 use super::columns::Decoder;
-use super::validate::Bad;
 use super::{BLOCK_HEAD_BYTES, END_MAGIC, MAGIC, MAX_BLOCK_RECORDS, MAX_HEAD_BYTES, MAX_RAW_BYTES, TAIL_BYTES};
 use super::{TraceError, TraceHeader};
 use crate::abi::ChunkHeader;

@@ -1,5 +1,6 @@
 //! Checks that a tap can have recorded a stream, before anything is modelled from it.
 
+use super::bad::Bad;
 use super::{Block, TraceError, TraceHeader, TraceReader};
 use crate::abi::ChunkHeader;
 use crate::code::CodeBlock;
@@ -19,19 +20,6 @@ pub struct Validator {
     /// Instruction and context table lengths, where they are known already.
     tables: Option<(u32, u32)>,
     finished: bool,
-}
-
-/// Position and reason of a bad record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bad {
-    /// vCPU of the stream.
-    pub vcpu: u32,
-    /// Position in that stream, from 0.
-    pub record: u64,
-    /// Sequence number of the chunk.
-    pub chunk: u64,
-    /// Error in the record.
-    pub what: String,
 }
 
 impl Validator {
