@@ -3,9 +3,9 @@
 use super::ObserveError;
 use super::cached::CachedFiles;
 use super::clock::monotonic_ns;
+use super::log::Log;
 use super::options::{Options, Target};
 use super::outcome::Outcome;
-use super::tables::Log;
 use super::timeline::{Timeline, clock_samples};
 use super::wait_costs::Measuring;
 use crate::bpf::{BpfSession, Figures, Wants, Who, merged_locks};

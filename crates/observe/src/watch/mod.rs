@@ -6,6 +6,7 @@ mod classify;
 mod clock;
 mod instruments;
 mod live;
+mod log;
 mod observation;
 mod options;
 mod outcome;

@@ -1,7 +1,7 @@
 //! Result of an observation, with its conclusions.
 
 use super::classify;
-use super::tables::Log;
+use super::log::Log;
 use crate::perf::MADE_AT_RUN_TIME;
 use nearmiss_record::observed::{Observed, Profile};
 use nearmiss_workload::Finished;
