@@ -1,7 +1,7 @@
 use crate::loads::has_printed_figures;
 use crate::under_load::{self, Failed, UnderLoad};
-use crate::{Error, Metric, Plan, Printed, Reading, Sample, Side, Source, Verdict, compare, start};
-use nearmiss_analysis::{Acts, Engaged, Engagement};
+use crate::{Error, Metric, Plan, Printed, Probe, Reading, Sample, Side, SideCommand, Source, Verdict, compare, start};
+use nearmiss_analysis::{Acts, Engaged};
 use nearmiss_record::verdict::{Sides, Start};
 use nearmiss_workload::{Finished, Running, ServingError, Stdio, Suspended, Workload};
 use std::fs::{self, File};
@@ -9,26 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Command of one side, and the check that its remedy was in place.
-pub struct SideCommand {
-    /// Name of this side in the verdict.
-    pub name: String,
-    /// The command.
-    pub workload: Workload,
-    /// The remedy around it; `None` on the side without.
-    pub engagement: Option<Box<dyn Engagement>>,
-}
-
-/// Measures a run by other means than its times, such as hardware counters.
-pub trait Probe {
-    /// Attaches to a process that has not begun yet.
-    fn attach(&mut self, pid: i32) -> Result<(), Error>;
-    /// Discards the counts so far: a server runs, and its load begins.
-    fn begin(&mut self) -> Result<(), Error>;
-    /// Returns the counts since then, by metric; the process, or its load, has ended.
-    fn read(&mut self) -> Result<Sample, Error>;
-}
 
 /// Runs the two sides' commands and takes their figures.
 ///

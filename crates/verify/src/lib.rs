@@ -29,19 +29,23 @@ mod looks;
 mod metric;
 mod order;
 mod pairs;
+mod probe;
 mod rates;
 mod recordings;
+mod side_command;
 mod start;
 mod under_load;
 
-pub use commands::{Commands, Probe, SideCommand};
+pub use commands::Commands;
 pub use compare::{LEAST_PAIRS, Plan, Source, compare};
 pub use loads::{Offered, Reading};
 pub use metric::{Metric, Printed};
 pub use nearmiss_record::verdict::{Better, Comparison, Outcome, Rates, Sample, SideRate, Stopped, Summary, Verdict};
 pub use order::Side;
 pub use pairs::{of_pairs, summary};
+pub use probe::Probe;
 pub use recordings::{RECORDINGS, compare_recordings};
+pub use side_command::SideCommand;
 pub use under_load::{CPU_PER_WORK, UnderLoad};
 
 /// The wall time of a run, from its start to its end.
