@@ -1,7 +1,6 @@
 use crate::child::Plan;
 use crate::guardian::Restore;
-use crate::launch::{self, Suspended};
-use crate::{CpuSet, Error, MemoryPolicy};
+use crate::{CpuSet, Error, MemoryPolicy, ProcessGroup};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -26,32 +25,6 @@ pub enum Stdio {
 impl From<std::fs::File> for Stdio {
     fn from(file: std::fs::File) -> Self {
         Stdio::File(Arc::new(file.into()))
-    }
-}
-
-/// Process group that the command joins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProcessGroup {
-    /// One of its own, so that the whole group can be stopped at once. Keys at the terminal
-    /// (Ctrl-C, Ctrl-Z) do not reach it: right for commands that a stage runs for itself.
-    #[default]
-    Own,
-    /// The launcher's, as if the shell had started the command: right for wrappers, where the command owns the
-    /// terminal.
-    Launcher,
-    /// One of its own in a session of its own.
-    Session,
-}
-
-impl ProcessGroup {
-    /// Returns the launcher's; [`ProcessGroup::Session`] where the launcher's session has its leader outside this PID
-    /// namespace, as a container's `exec` leaves it. CRIU takes no snapshot of a process of such a session.
-    pub fn for_snapshots() -> Self {
-        // SAFETY: no memory is passed. The number of a process outside the namespace is 0.
-        match unsafe { libc::getsid(0) } {
-            0 => ProcessGroup::Session,
-            _ => ProcessGroup::Launcher,
-        }
     }
 }
 
@@ -210,11 +183,6 @@ impl Workload {
             }
         }
         Err(refused.unwrap_or_else(|| Error::NotFound(name.clone())))
-    }
-
-    /// Forks the command and holds it just before `exec`, so that counters can be attached.
-    pub fn launch_suspended(&self) -> Result<Suspended, Error> {
-        launch::launch(self)
     }
 
     fn in_directory(&self, path: &Path) -> PathBuf {

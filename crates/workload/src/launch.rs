@@ -20,7 +20,14 @@ pub struct Suspended {
     ends: [Option<OwnedFd>; 3],
 }
 
-pub(crate) fn launch(workload: &Workload) -> Result<Suspended, Error> {
+impl Workload {
+    /// Forks the command and holds it just before `exec`, so that counters can be attached.
+    pub fn launch_suspended(&self) -> Result<Suspended, Error> {
+        launch(self)
+    }
+}
+
+fn launch(workload: &Workload) -> Result<Suspended, Error> {
     let plan = workload.plan()?;
     let program = PathBuf::from(std::ffi::OsStr::from_bytes(plan.program().to_bytes()));
     let (release_reader, release) = pipe()?;
