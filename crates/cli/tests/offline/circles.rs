@@ -1,7 +1,7 @@
 //! No source files use each other in a circle: who reads one of such files reads all of them.
 //!
-//! A file uses another if one of its paths leads into it. A module's use of its own parts does not count: it is what
-//! puts them together.
+//! A file uses another if one of its paths leads into it; a path to a name that a module only passes on leads to where
+//! the name is from. A module's use of its own parts does not count: it is what puts them together.
 
 use crate::product::product;
 use regex::Regex;
@@ -14,6 +14,11 @@ type Module = Vec<String>;
 
 /// Modules of one crate with the modules that each one uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
+
+/// Names that modules use from elsewhere, each with its path: whoever sees such a name there may use it.
+type Imports = BTreeMap<(Module, String), Module>;
+/// Modules that pass one name on, at most.
+const MOST_PASSES: usize = 8;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -52,17 +57,20 @@ fn modules(source: &Path) -> BTreeMap<Module, PathBuf> {
     found
 }
 
-/// Paths in a source text, with `{…}` spread out; comments, strings and tests are left out.
-fn paths(text: &str) -> Vec<Module> {
-    let without =
-        |pattern: &str, text: &str| Regex::new(pattern).expect("a pattern").replace_all(text, " ").into_owned();
-    let code = without("\"(?:[^\"\\\\]|\\\\.)*\"", &without("//[^\n]*", &product(text)));
-    let uses = Regex::new(r"\buse\s+([^;]+);").expect("a pattern");
-    let mut found: Vec<Module> = uses.captures_iter(&code).flat_map(|one| spread(&one[1])).collect();
-    let inline = Regex::new(r"\b[a-z_][a-z0-9_]*(?:::\w+)+").expect("a pattern");
+fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a pattern")
+}
+
+/// Paths of a source text: those of its `use` items, with `{…}` spread out, and all others. Comments, strings and tests
+/// are left out.
+fn paths(text: &str) -> [Vec<Module>; 2] {
+    let without = |text: &str, kind: &str| pattern(kind).replace_all(text, " ").into_owned();
+    let code = without(&without(&product(text), "//[^\n]*"), "\"(?:[^\"\\\\]|\\\\.)*\"");
+    let uses = pattern(r"\buse\s+([^;]+);");
+    let imported = uses.captures_iter(&code).flat_map(|one| spread(&one[1])).collect();
     let rest = uses.replace_all(&code, "");
-    found.extend(inline.find_iter(&rest).map(|path| parts(path.as_str())));
-    found
+    let inline = pattern(r"\b[a-z_][a-z0-9_]*(?:::\w+)+");
+    [imported, inline.find_iter(&rest).map(|path| parts(path.as_str())).collect()]
 }
 
 fn parts(path: &str) -> Module {
@@ -86,7 +94,18 @@ fn spread(tree: &str) -> Vec<Module> {
 }
 
 /// The module of the crate that a path leads into, as far as there is one.
-fn leads_to(from: &Module, path: &Module, modules: &BTreeMap<Module, PathBuf>) -> Option<Module> {
+fn leads_to(from: &Module, path: &Module, modules: &BTreeSet<Module>, imports: &Imports) -> Option<Module> {
+    let (mut at, mut name) = walk(from, path, modules)?;
+    for _ in 0..MOST_PASSES {
+        let passed_on = name.and_then(|name| imports.get(&(at.clone(), name)));
+        let Some(next) = passed_on.and_then(|path| walk(&at, path, modules)) else { break };
+        (at, name) = next;
+    }
+    Some(at)
+}
+
+/// The last module on a path, and the name behind it.
+fn walk(from: &Module, path: &Module, modules: &BTreeSet<Module>) -> Option<(Module, Option<String>)> {
     let mut at = from.clone();
     let mut rest = path.as_slice();
     match rest.first().map(String::as_str)? {
@@ -98,27 +117,37 @@ fn leads_to(from: &Module, path: &Module, modules: &BTreeMap<Module, PathBuf>) -
                 rest = &rest[1..];
             }
         }
-        part if !modules.contains_key(&[at.as_slice(), &[part.to_owned()]].concat()) => return None,
+        part if !modules.contains(&[at.as_slice(), &[part.to_owned()]].concat()) => return None,
         _ => {}
     }
-    for part in rest {
+    while let Some((part, behind)) = rest.split_first() {
         at.push(part.clone());
-        if !modules.contains_key(&at) {
+        if !modules.contains(&at) {
             at.pop();
             break;
         }
+        rest = behind;
     }
-    modules.contains_key(&at).then_some(at)
+    modules.contains(&at).then(|| (at, rest.first().cloned()))
 }
 
 fn uses_of(source: &Path) -> Uses {
-    let modules = modules(source);
-    let uses = |(module, file): (&Module, &PathBuf)| {
-        let text = fs::read_to_string(file).expect("a source file");
-        let led = paths(&text).into_iter().filter_map(|path| leads_to(module, &path, &modules));
-        (module.clone(), led.filter(|other| !other.starts_with(module)).collect())
+    let text = |file: &Path| fs::read_to_string(file).expect("a source file");
+    used_in(&modules(source).into_iter().map(|(module, file)| (module, text(&file))).collect())
+}
+
+/// Uses among source texts, by module.
+fn used_in(texts: &BTreeMap<Module, String>) -> Uses {
+    let modules: BTreeSet<Module> = texts.keys().cloned().collect();
+    let paths: BTreeMap<&Module, [Vec<Module>; 2]> = texts.iter().map(|(module, text)| (module, paths(text))).collect();
+    let imported = paths.iter().flat_map(|(module, [imported, _])| imported.iter().map(move |path| (*module, path)));
+    let imports: Imports =
+        imported.filter_map(|(module, path)| Some(((module.clone(), path.last()?.clone()), path.clone()))).collect();
+    let uses = |(module, paths): (&&Module, &[Vec<Module>; 2])| {
+        let led = paths.iter().flatten().filter_map(|path| leads_to(module, path, &modules, &imports));
+        ((*module).clone(), led.filter(|other| !other.starts_with(module)).collect())
     };
-    modules.iter().map(uses).collect()
+    paths.iter().map(uses).collect()
 }
 
 /// Groups of modules that reach each other.
@@ -158,5 +187,16 @@ fn a_circle_would_be_seen() {
         ["crate::a", "crate::b::self", "crate::b::C", "crate::e"].map(parts)
     );
     let text = "use super::x::Y; // crate::comment::Z\nfn f() { crate::g::h(\"crate::string::W\") }\n#[cfg(test)]\nmod tests { use crate::t; }";
-    assert_eq!(paths(text), [parts("super::x::Y"), parts("crate::g::h")]);
+    assert_eq!(paths(text), [vec![parts("super::x::Y")], vec![parts("crate::g::h")]]);
+}
+
+#[test]
+fn a_name_that_is_passed_on_leads_to_where_it_is_from() {
+    let texts = [
+        ("a", "mod reader;\nmod checks;\npub use reader::Bad;"),
+        ("a::reader", "use super::checks::check;\npub struct Bad;"),
+        ("a::checks", "use super::Bad;\npub fn check() {}"),
+    ];
+    let uses = used_in(&texts.map(|(module, text)| (parts(module), text.to_owned())).into());
+    assert_eq!(circles(&uses), [["a/checks", "a/reader"]]);
 }
