@@ -1,6 +1,7 @@
 //! Cost of a run with the tenants of its shared lines apart, in both orders.
 
 use super::subject::Subject;
+use crate::exactness::exactness;
 use nearmiss_analysis::{CaseError, Cost, Replays, Traced, seeds, spread, waits};
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
@@ -114,14 +115,4 @@ pub fn least_spacing(case: &Traced) -> u64 {
 /// The policies of these spacings.
 pub fn apart(subject: &Subject, spacings: &[u64]) -> Vec<AddressPolicy> {
     spacings.iter().map(|spacing| subject.apart(*spacing)).collect()
-}
-
-/// Returns how exact the figures are with the filter that made the trace.
-pub fn exactness(case: &Traced) -> &'static str {
-    match nearmiss_machine::describe::can_move_addresses(case.filter) {
-        Ok(()) => "exact: the trace was made with the one-line filter",
-        Err(_) => {
-            "approximate at the first level: the trace's filter of several lines assumed that lines stay where they are"
-        }
-    }
 }

@@ -1,9 +1,10 @@
 //! From a subject to a finding: what happens, why, what to do, what it would gain.
 
-use super::costs::{self, AddressCosts, exactness, least_spacing};
+use super::costs::{self, AddressCosts, least_spacing};
 use super::evidence::{self, place, threads};
 use super::subject::{Class, DOMINATES, Subject};
 use crate::command_line::command_line;
+use crate::exactness::exactness;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
 use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};

@@ -379,12 +379,11 @@ fn is_kernel(case: &Traced, function: u32) -> bool {
     case.symbols.functions.get(function as usize).is_some_and(|function| function.kernel)
 }
 
-/// Returns how exact the figures are with the filter that made the trace.
+/// Returns how exact the figures are with the filter that made the trace, and what would make them so.
 pub fn exactness(case: &Traced) -> String {
-    match nearmiss_machine::describe::can_move_addresses(case.filter) {
-        Ok(()) => "exact: the trace was made with the one-line filter".to_owned(),
-        Err(_) => "approximate at the first level: the trace's filter of several lines assumed that lines stay where \
-                   they are; record with --one-line-filter for exact figures"
-            .to_owned(),
-    }
+    let advice = match nearmiss_machine::describe::can_move_addresses(case.filter) {
+        Ok(()) => "",
+        Err(_) => "; record with --one-line-filter for exact figures",
+    };
+    format!("{}{advice}", crate::exactness::exactness(case))
 }

@@ -1,3 +1,4 @@
+use crate::host_line::host_line_bytes;
 use nearmiss_analysis::CannotEngage;
 
 /// Which blocks get lines of their own.
@@ -34,12 +35,6 @@ impl Options {
         }
         Ok(())
     }
-}
-
-fn host_line_bytes() -> u32 {
-    // SAFETY: sysconf has no memory effects.
-    let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL1_DCACHE_LINESIZE) };
-    u32::try_from(bytes).ok().filter(|b| b.is_power_of_two() && (16..=1024).contains(b)).unwrap_or(64)
 }
 
 /// `nearmiss apply apart`'s arguments, shared with the other verbs that take the remedy.

@@ -1,3 +1,4 @@
+use crate::host_line::host_line_bytes;
 use crate::size::parse_size;
 use nearmiss_analysis::CannotEngage;
 
@@ -48,12 +49,6 @@ impl Options {
             _ => Ok(()),
         }
     }
-}
-
-fn host_line_bytes() -> u32 {
-    // SAFETY: sysconf has no memory effects.
-    let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL1_DCACHE_LINESIZE) };
-    u32::try_from(bytes).ok().filter(|b| b.is_power_of_two() && (16..=1024).contains(b)).unwrap_or(64)
 }
 
 /// `nearmiss apply color`'s arguments, shared with the other verbs that take the remedy.
