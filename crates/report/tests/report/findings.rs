@@ -134,7 +134,15 @@ fn no_word_of_a_finding_becomes_markup() {
 #[test]
 fn a_finding_has_all_of_its_parts() {
     let inside = Reach::Inside { why: "it is a promise".into(), change: "pad each row".into() };
-    insta::assert_snapshot!(page(vec![finding(Reach::Outside), finding(inside)], None));
+    let notes = [
+        "pace did not run: it needs an observation.",
+        "The run has parts, and a gain holds for these: what ran between them was not recorded.",
+    ];
+    let noted = Findings {
+        notes: notes.map(str::to_owned).to_vec(),
+        ..found(vec![finding(Reach::Outside), finding(inside)], None)
+    };
+    insta::assert_snapshot!(findings::render(&noted, 80));
 }
 
 #[test]
@@ -207,7 +215,8 @@ fn a_rehearsal_is_a_table() {
         },
         more: Vec::new(),
     };
-    let record = Rehearsals { machine: "zen3-milan".into(), tables: vec![table], ..Rehearsals::default() };
+    let notes = vec!["Not rehearsed: no stores.".to_owned(), "pace needs an observation.".to_owned()];
+    let record = Rehearsals { machine: "zen3-milan".into(), tables: vec![table], notes, ..Rehearsals::default() };
     insta::assert_snapshot!(rehearsals::render(&record));
     let nothing = Rehearsals { nothing: Some("no objects crowd on few sets".into()), ..Rehearsals::default() };
     assert_eq!(rehearsals::render(&nothing), "nothing to rehearse: no objects crowd on few sets\n");
