@@ -1,23 +1,18 @@
 //! From sysfs to a machine description.
 
 use super::bounds::{self, CLOCK_MHZ};
+use super::latencies::{Latencies, in_cycles};
 use super::measured::Sources;
 use super::plausible::plausible;
 use super::{Calibration, CoreFigures, Found, FoundCache, HostError, StreamFigures, measured as parts};
 use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
-    Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Latency, Machine, Memory, Placement, Protocol, Replacement,
-    Sharing, StoreAliasing, Topology,
+    Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Machine, Memory, Placement, Protocol, Replacement, Sharing,
+    StoreAliasing, Topology,
 };
-use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::units::Bytes;
 
 const SYSFS: &str = "sysfs";
-const MEASURED: &str = "measured here by a pointer chase";
-const PING: &str = "measured here by a line passed between two CPUs";
-/// Largest valid time of a level's walk, as a share of memory's time. A slower walk did not measure the level: other
-/// programs, or other guests on a virtual machine, had taken its lines.
-const MOST_OF_MEMORY: f64 = 0.5;
 /// Most ways of the part that others leave of the last level.
 const MOST_WAYS_OF_THE_LEFT: u64 = 16;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
@@ -31,104 +26,16 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     let sieved = calibration.map(|c| plausible(found, c, reported_mhz.unwrap_or(TYPICAL_CLOCK_MHZ)));
     let replaced = sieved.as_ref().map(|sieved| &sieved.replaced);
     let calibration = sieved.as_ref().map(|sieved| &sieved.calibration);
-    let family = bounds::family(found);
-    let usual = format!("assumed: usual of {}", family.name);
-    let mut sources = Sources::new();
-    let mut source = |figure: &str, from: &str| {
-        sources.insert(figure.to_owned(), from.to_owned());
-    };
+    let mut sources = fixed_sources();
     let mut topology = topology(found);
     let nodes = nodes(found, &topology);
-    let regular = topology.cpus() as usize == found.cpus().count();
-    source("topology", if regular { SYSFS } else { "sysfs, made regular: packages or cores differ in size" });
-    source(
-        "memory.nodes",
-        if nodes as usize == found.nodes.len() { SYSFS } else { "assumed: sysfs lists nodes of unequal size" },
-    );
-    source("memory.page_size", "assumed: the kernel's base page");
-
-    let mut caches = Vec::new();
-    let last = found.caches.iter().map(|c| c.level).max();
-    for c in &found.caches {
-        let shared_by = sharing(c, &mut topology, nodes);
-        let left = calibration.and_then(|c| c.last_level_left).filter(|_| last == Some(c.level));
-        let (mut cache, from) = left.map_or_else(|| cache(c, shared_by), |left| left_of(c, left, shared_by));
-        let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
-        let name = format!("cache.{}", cache.name());
-        source(&name, if found.caches_differ { "sysfs, of the first CPU: others have other caches" } else { &from });
-        source(&format!("{name}.replacement"), "assumed: sysfs does not list it");
-        source(&format!("{name}.index"), set_index(&mut cache, reach));
-        if cache.level > 1 {
-            source(&format!("{name}.inclusion"), "assumed: sysfs does not list it");
-        }
-        caches.push(cache);
-    }
+    note_shape(found, &topology, nodes, &mut sources);
+    let caches = caches(found, calibration, &mut topology, nodes, &mut sources);
     let levels = caches.iter().map(|c| usize::from(c.level)).max().unwrap_or(0);
-
-    let clock_mhz = match (calibration.and_then(|c| c.clock_mhz), reported_mhz) {
-        (Some(mhz), _) => {
-            source("clock_mhz", "measured here by a chain of multiplications");
-            mhz
-        }
-        (None, Some(mhz)) => {
-            source("clock_mhz", "sysfs or /proc/cpuinfo");
-            mhz
-        }
-        (None, None) => {
-            source("clock_mhz", "assumed: the kernel does not report it");
-            TYPICAL_CLOCK_MHZ
-        }
-    };
-    let cycles = |ns: f64| ((ns * f64::from(clock_mhz) / 1000.0).round() as u32).max(1);
-    let measured = |ns: Option<f64>| ns.map(cycles);
-
-    let mut level_cycles: Vec<u32> = Vec::new();
-    for level in 1..=levels {
-        let typical = family.level_cycles[(level - 1).min(MAX_LEVELS - 1)].usual as u32;
-        let figure = format!("latency.L{level}");
-        let plausible = !replaced.is_some_and(|replaced| replaced.contains_key(&figure));
-        let ns = calibration.and_then(|c| c.level_ns.get(level - 1).copied()).filter(|_| plausible);
-        let memory_ns = calibration.and_then(|c| c.memory_local_ns).unwrap_or(f64::INFINITY);
-        let (own, from) = match ns {
-            None => (typical, usual.clone()),
-            Some(ns) if ns > MOST_OF_MEMORY * memory_ns => {
-                let why = format!("others hold most of this level: measured {} cycles, nearly memory's", cycles(ns));
-                (typical, format!("{usual}; {why}"))
-            }
-            Some(ns) => (cycles(ns), MEASURED.to_owned()),
-        };
-        source(&figure, &from);
-        // Noise must not make an outer level nearer than an inner one.
-        level_cycles.push(own.max(level_cycles.last().copied().unwrap_or(1)));
-    }
-    let last = level_cycles.last().copied().unwrap_or(1);
-    let mut latency = |figure: &str, ns: Option<f64>, how: &str, otherwise: u32, why: &str| {
-        source(&format!("latency.{figure}"), if ns.is_some() { how } else { why });
-        measured(ns).unwrap_or(otherwise)
-    };
-    let local = latency(
-        "memory_local",
-        calibration.and_then(|c| c.memory_local_ns),
-        MEASURED,
-        cycles(family.memory_ns.usual),
-        &usual,
-    )
-    .max(last);
-    let remote_ns = calibration.and_then(|c| c.memory_remote_ns);
-    let why = if nodes > 1 { "assumed: 1.7 times local" } else { "assumed: one node, as local" };
-    let remote =
-        latency("memory_remote", remote_ns, MEASURED, if nodes > 1 { local * 17 / 10 } else { local }, why).max(local);
-    let core_ns = calibration.and_then(|c| c.core_to_core_ns);
-    let modified = latency("core_modified", core_ns, PING, last * 2, "assumed: twice the last level");
-    let clean = latency("core_clean", None, "", modified, "assumed: as modified");
-    let far_ns = calibration.and_then(|c| c.remote_cache_ns);
-    let why = if nodes > 1 { "assumed: as remote memory" } else { "assumed: one node, as core_modified" };
-    let remote_cache = latency("remote_cache", far_ns, PING, if nodes > 1 { remote } else { modified }, why);
-
-    source("cycles_per_instruction", "assumed: about 2.5 instructions a cycle while it hits");
-    source("coherence", "assumed from the vendor");
-    source("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s");
-    source("write_combining_buffers", "assumed: 8");
+    let clock_mhz = clock_mhz(calibration, reported_mhz, &mut sources);
+    let cycles = in_cycles(clock_mhz);
+    let latencies = Latencies { calibration, replaced, family: bounds::family(found), nodes, clock_mhz };
+    let latency = latencies.of_levels(levels, &mut sources);
     let tlb = calibration.and_then(|c| Some(parts::tlb(c.translation?, &c.second_translation, cycles, &mut sources)));
     let store_aliasing = calibration.and_then(|c| c.aliased_load_ns).map(|ns| StoreAliasing {
         stores: COMPARED_STORES,
@@ -140,14 +47,6 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
     }
     let touches = calibration.map(|c| c.touches.clone()).unwrap_or_default();
     let [first_touch_cycles, large_first_touch_cycles] = parts::first_touches(&touches, cycles, &mut sources);
-    let latency = Latency {
-        level_cycles,
-        core_clean_cycles: clean,
-        core_modified_cycles: modified,
-        remote_cache_cycles: remote_cache,
-        memory_local_cycles: local,
-        memory_remote_cycles: remote,
-    };
     let none = (CoreFigures::default(), StreamFigures::default());
     let (core, streams) = calibration.map_or((&none.0, &none.1), |c| (&c.core, &c.streams));
     let core = parts::core(core, &mut sources);
@@ -188,6 +87,70 @@ pub fn describe(found: &Found, calibration: Option<&Calibration>) -> Result<Mach
         Ok(()) => Ok(machine),
         Err(problem) => Err(HostError::Nonsense(problem)),
     }
+}
+
+/// Sources of the figures that every host has alike.
+fn fixed_sources() -> Sources {
+    let fixed = [
+        ("memory.page_size", "assumed: the kernel's base page"),
+        ("cycles_per_instruction", "assumed: about 2.5 instructions a cycle while it hits"),
+        ("coherence", "assumed from the vendor"),
+        ("bus", "assumed: two memory channels a node, 64 bytes at 25.6 GB/s"),
+        ("write_combining_buffers", "assumed: 8"),
+    ];
+    fixed.map(|(figure, from)| (figure.to_owned(), from.to_owned())).into()
+}
+
+fn note(sources: &mut Sources, figure: &str, from: &str) {
+    sources.insert(figure.to_owned(), from.to_owned());
+}
+
+/// Notes how regular the topology and the nodes are.
+fn note_shape(found: &Found, topology: &Topology, nodes: u32, sources: &mut Sources) {
+    let regular = topology.cpus() as usize == found.cpus().count();
+    let from = if regular { SYSFS } else { "sysfs, made regular: packages or cores differ in size" };
+    note(sources, "topology", from);
+    let equal = nodes as usize == found.nodes.len();
+    note(sources, "memory.nodes", if equal { SYSFS } else { "assumed: sysfs lists nodes of unequal size" });
+}
+
+/// Returns the caches, as far as others leave them. May make clusters of cores that share one.
+fn caches(
+    found: &Found,
+    calibration: Option<&Calibration>,
+    topology: &mut Topology,
+    nodes: u32,
+    sources: &mut Sources,
+) -> Vec<Cache> {
+    let last = found.caches.iter().map(|c| c.level).max();
+    let mut caches = Vec::new();
+    for c in &found.caches {
+        let shared_by = sharing(c, topology, nodes);
+        let left = calibration.and_then(|c| c.last_level_left).filter(|_| last == Some(c.level));
+        let (mut cache, from) = left.map_or_else(|| cache(c, shared_by), |left| left_of(c, left, shared_by));
+        let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
+        let name = format!("cache.{}", cache.name());
+        let differ = "sysfs, of the first CPU: others have other caches";
+        note(sources, &name, if found.caches_differ { differ } else { &from });
+        note(sources, &format!("{name}.replacement"), "assumed: sysfs does not list it");
+        note(sources, &format!("{name}.index"), set_index(&mut cache, reach));
+        if cache.level > 1 {
+            note(sources, &format!("{name}.inclusion"), "assumed: sysfs does not list it");
+        }
+        caches.push(cache);
+    }
+    caches
+}
+
+/// Returns the clock: measured, reported by the kernel, or a typical one.
+fn clock_mhz(calibration: Option<&Calibration>, reported_mhz: Option<u32>, sources: &mut Sources) -> u32 {
+    let (mhz, from) = match (calibration.and_then(|c| c.clock_mhz), reported_mhz) {
+        (Some(mhz), _) => (mhz, "measured here by a chain of multiplications"),
+        (None, Some(mhz)) => (mhz, "sysfs or /proc/cpuinfo"),
+        (None, None) => (TYPICAL_CLOCK_MHZ, "assumed: the kernel does not report it"),
+    };
+    note(sources, "clock_mhz", from);
+    mhz
 }
 
 /// The sources, with the reason of each figure that was measured and is assumed.

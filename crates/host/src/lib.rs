@@ -14,6 +14,7 @@ mod core;
 mod crowded;
 mod describe;
 mod fetch;
+mod latencies;
 mod left;
 mod measured;
 mod offsets;
