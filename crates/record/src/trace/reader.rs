@@ -54,90 +54,134 @@ pub struct TraceReader {
     decoder: Decoder,
 }
 
+/// A file that should be a trace, while its parts are read.
+struct Opened<'a> {
+    file: &'a File,
+    path: &'a Path,
+    size: u64,
+}
+
+/// Offsets of the parts behind the blocks, and the number of blocks.
+struct Tail {
+    tables: u64,
+    index: u64,
+    blocks: u64,
+}
+
+impl Opened<'_> {
+    fn failed(&self, source: io::Error) -> TraceError {
+        TraceError::Io { path: self.path.to_owned(), source }
+    }
+
+    fn damaged(&self, offset: u64, what: &str) -> TraceError {
+        TraceError::Damaged { path: self.path.to_owned(), offset, what: what.into() }
+    }
+
+    /// The header, and the offset of the first block.
+    fn head(&self) -> Result<(TraceHeader, u64), TraceError> {
+        let mut head = [0; 12];
+        match self.file.read_exact_at(&mut head, 0) {
+            Ok(()) if head[..8] == MAGIC => {}
+            Err(source) if source.kind() != io::ErrorKind::UnexpectedEof => return Err(self.failed(source)),
+            _ => return Err(TraceError::NotATrace { path: self.path.to_owned() }),
+        }
+        let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        if length > MAX_HEAD_BYTES || u64::from(length) + 12 + TAIL_BYTES > self.size {
+            return Err(self.damaged(8, "the head's length is impossible"));
+        }
+        let mut json = vec![0; length as usize];
+        self.file.read_exact_at(&mut json, 12).map_err(|source| self.failed(source))?;
+        let header: TraceHeader =
+            serde_json::from_slice(&json).map_err(|e| self.damaged(12, &format!("the head is not understood: {e}")))?;
+        impossible(&header).map_or(Ok(()), |what| Err(self.damaged(12, &what)))?;
+        Ok((header, 12 + u64::from(length)))
+    }
+
+    fn tail(&self, first_block: u64) -> Result<Tail, TraceError> {
+        let end = self.size - TAIL_BYTES;
+        let mut tail = [0; TAIL_BYTES as usize];
+        self.file.read_exact_at(&mut tail, end).map_err(|source| self.failed(source))?;
+        if tail[24..] != END_MAGIC {
+            return Err(self.damaged(self.size - 8, "the file was cut short: its end is missing"));
+        }
+        let number = |at: usize| u64::from_le_bytes(tail[at..at + 8].try_into().unwrap_or_default());
+        let (tables, index, blocks) = (number(0), number(8), number(16));
+        if tables < first_block || index < tables || index > end || blocks > self.size / BLOCK_HEAD_BYTES as u64 {
+            return Err(self.damaged(end, "the end points outside the file"));
+        }
+        Ok(Tail { tables, index, blocks })
+    }
+
+    /// Offsets of the blocks.
+    fn blocks(&self, first_block: u64, tail: &Tail) -> Result<Vec<u64>, TraceError> {
+        let index = self.unpacked(tail.index, self.size - TAIL_BYTES, tail.blocks * 8)?;
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        let blocks: Vec<u64> = index.chunks_exact(8).map(number).collect();
+        let mut low = first_block;
+        for offset in &blocks {
+            if *offset < low || offset + BLOCK_HEAD_BYTES as u64 > tail.tables {
+                return Err(self.damaged(tail.index, "a block's offset is impossible"));
+            }
+            low = offset + BLOCK_HEAD_BYTES as u64;
+        }
+        if blocks.len() as u64 != tail.blocks {
+            return Err(self.damaged(tail.index, "the index is shorter than the end states"));
+        }
+        Ok(blocks)
+    }
+
+    fn tables(&self, tail: &Tail) -> Result<SideTables, TraceError> {
+        let most = (tail.index - tail.tables) * MAX_TABLES_RATIO;
+        let tables = self.unpacked(tail.tables, tail.index, most)?;
+        decode_tables(&tables).map_err(|what| self.damaged(tail.tables, what))
+    }
+
+    /// The unpacked bytes of a part, no more than `most`.
+    fn unpacked(&self, from: u64, to: u64, most: u64) -> Result<Vec<u8>, TraceError> {
+        let mut packed = vec![0; (to - from) as usize];
+        self.file.read_exact_at(&mut packed, from).map_err(|source| self.failed(source))?;
+        let mut out = Vec::new();
+        zstd::Decoder::new(packed.as_slice())
+            .and_then(|decoder| decoder.take(most + 1).read_to_end(&mut out))
+            .map_err(|e| self.damaged(from, &e.to_string()))?;
+        if out.len() as u64 > most { Err(self.damaged(from, "unpacks to more than it may")) } else { Ok(out) }
+    }
+}
+
+/// Returns why no tap writes such a header to a file; none: one may.
+fn impossible(header: &TraceHeader) -> Option<String> {
+    let (cpus, nodes) = (header.cpus as usize, header.node_bytes.len());
+    if header.schema != super::SCHEMA {
+        Some(format!("schema is `{}`, this nearmiss reads `{}`", header.schema, super::SCHEMA))
+    } else if cpus == 0 || cpus > crate::abi::MAX_VCPUS || nodes > crate::abi::MAX_NODES {
+        Some("impossible number of CPUs or nodes".to_owned())
+    } else if !(4..=6).contains(&header.filter.line_log2) {
+        Some("the filter's line must be 16, 32 or 64 bytes".to_owned())
+    } else if header.filter.first_level.is_some() {
+        Some("the tap ran the first level: such records are for one model as they come".to_owned())
+    } else {
+        None
+    }
+}
+
 impl TraceReader {
     /// Opens a trace and reads its head, tables and index.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let failed = |source| TraceError::Io { path: path.to_owned(), source };
-        let damaged = |offset, what: &str| TraceError::Damaged { path: path.to_owned(), offset, what: what.into() };
         let file = File::open(path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
-        let mut head = [0; 12];
-        match file.read_exact_at(&mut head, 0) {
-            Ok(()) if head[..8] == MAGIC => {}
-            Err(source) if source.kind() != io::ErrorKind::UnexpectedEof => return Err(failed(source)),
-            _ => return Err(TraceError::NotATrace { path: path.to_owned() }),
-        }
-        let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-        if length > MAX_HEAD_BYTES || u64::from(length) + 12 + TAIL_BYTES > size {
-            return Err(damaged(8, "the head's length is impossible"));
-        }
-        let mut json = vec![0; length as usize];
-        file.read_exact_at(&mut json, 12).map_err(failed)?;
-        let header: TraceHeader =
-            serde_json::from_slice(&json).map_err(|e| damaged(12, &format!("the head is not understood: {e}")))?;
-        if header.schema != super::SCHEMA {
-            return Err(damaged(
-                12,
-                &format!("schema is `{}`, this nearmiss reads `{}`", header.schema, super::SCHEMA),
-            ));
-        }
-        if header.cpus == 0
-            || header.cpus as usize > crate::abi::MAX_VCPUS
-            || header.node_bytes.len() > crate::abi::MAX_NODES
-        {
-            return Err(damaged(12, "impossible number of CPUs or nodes"));
-        }
-        if !(4..=6).contains(&header.filter.line_log2) {
-            return Err(damaged(12, "the filter's line must be 16, 32 or 64 bytes"));
-        }
-        if header.filter.first_level.is_some() {
-            return Err(damaged(12, "the tap ran the first level: such records are for one model as they come"));
-        }
-
-        let first_block = 12 + u64::from(length);
-        let mut tail = [0; TAIL_BYTES as usize];
-        file.read_exact_at(&mut tail, size - TAIL_BYTES).map_err(failed)?;
-        if tail[24..] != END_MAGIC {
-            return Err(damaged(size - 8, "the file was cut short: its end is missing"));
-        }
-        let number = |at: usize| u64::from_le_bytes(tail[at..at + 8].try_into().unwrap_or_default());
-        let (tables, index, count) = (number(0), number(8), number(16));
-        if tables < first_block || index < tables || index > size - TAIL_BYTES || count > size / BLOCK_HEAD_BYTES as u64
-        {
-            return Err(damaged(size - TAIL_BYTES, "the end points outside the file"));
-        }
-        let section = |from: u64, to: u64, limit: u64| -> Result<Vec<u8>, TraceError> {
-            let mut packed = vec![0; (to - from) as usize];
-            file.read_exact_at(&mut packed, from).map_err(failed)?;
-            let mut out = Vec::new();
-            zstd::Decoder::new(packed.as_slice())
-                .and_then(|d| d.take(limit + 1).read_to_end(&mut out))
-                .map_err(|e| damaged(from, &e.to_string()))?;
-            if out.len() as u64 > limit { Err(damaged(from, "unpacks to more than it may")) } else { Ok(out) }
-        };
-        let blocks: Vec<u64> = section(index, size - TAIL_BYTES, count * 8)?
-            .chunks_exact(8)
-            .map(|b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
-            .collect();
-        let mut low = first_block;
-        for offset in &blocks {
-            if *offset < low || offset + BLOCK_HEAD_BYTES as u64 > tables {
-                return Err(damaged(index, "a block's offset is impossible"));
-            }
-            low = offset + BLOCK_HEAD_BYTES as u64;
-        }
-        if blocks.len() as u64 != count {
-            return Err(damaged(index, "the index is shorter than the end states"));
-        }
-        let side = decode_tables(&section(tables, index, (index - tables) * MAX_TABLES_RATIO)?)
-            .map_err(|what| damaged(tables, what))?;
+        let opened = Opened { file: &file, path, size };
+        let (header, first_block) = opened.head()?;
+        let tail = opened.tail(first_block)?;
+        let blocks = opened.blocks(first_block, &tail)?;
+        let side = opened.tables(&tail)?;
         Ok(TraceReader {
             file,
             path: path.to_owned(),
             header,
             side,
             blocks,
-            end: tables,
+            end: tail.tables,
             packed: Vec::new(),
             raw: Vec::new(),
             decoder: Decoder::new(),
