@@ -44,35 +44,21 @@ pub struct ModelledRun<'a> {
 impl Attribution {
     /// Names and adds up everything.
     pub fn into_record(mut self, run: ModelledRun<'_>) -> ModelRecord {
-        self.add_repeats();
-        self.settle_all();
-        self.cpus.iter_mut().for_each(|cpu| cpu.settle_context(&mut self.visits));
+        self.end_stream();
         let ModelledRun { machine, policy, order, only_user, mut notes, totals: model, curve, side, symbols } = run;
         let names = Names::new(symbols, side);
         let whole = model.sum();
         let mut charged = Charged::new(&self, &names, whole.instructions, only_user);
         let codes = self.codes.take();
         let cycles = Cycles::of(&machine, codes.as_ref(), &mut charged);
-        let levels = self.options.levels;
+        let [idle, ticks] =
+            [Owner::Idle, Owner::Ticks].map(|owner| self.kept_apart(owner, &charged, (&cycles, &whole)));
 
-        let apart = |owner: Owner| {
-            let (references, instructions) = &charged.apart[owner as usize];
-            let mut tally = self.ledger.tally(self.apart[owner as usize], references, levels);
-            tally.instructions = *instructions;
-            cycles.spread([&mut tally], &whole);
-            tally
-        };
-        let (idle, ticks) = (apart(Owner::Idle), apart(Owner::Ticks));
         let mut code = code_tables::code(&self, &names, &charged.command);
-        let sum_of = |rows: &[FunctionRow]| {
-            let mut sum = Tally { levels: vec![Default::default(); levels], ..Tally::default() };
-            rows.iter().for_each(|row| sum += &row.tally);
-            sum
-        };
-        let mut totals = sum_of(&code.functions);
+        let mut totals = self.sum_of(&code.functions);
         let (mut other_functions, _) = code_tables::functions(&self, &names, Owner::Others, &charged.others);
         cycles.set(other_functions.iter_mut().map(|row| &mut row.tally));
-        let others = sum_of(&other_functions);
+        let others = self.sum_of(&other_functions);
 
         // Counts of the model that no observer received: none, unless the two disagree; then it is in the open.
         let mut known = totals.clone();
@@ -92,12 +78,7 @@ impl Attribution {
         let (tasks, cpus) = task_tables::tasks_and_cpus(&self, &charged, [&totals, &others], &cycles);
         let objects = data_tables::objects(&self, &names, &totals, &cycles);
         let shared_lines = sharing_tables::shared_lines(&self, &names);
-        let nodes = self.nodes.iter().map(|n| self.ledger.tally(n.misses, &n.references, levels));
-        let nodes = nodes.map(|mut node| {
-            node.cycles = node.stall_cycles;
-            node
-        });
-        let nodes = nodes.collect();
+        let nodes = self.tallies_of_nodes();
         self.add_notes(&mut notes, &charged, side);
         let sets = self.pressure.of_command(model.sets, &machine);
         ModelRecord {
@@ -129,6 +110,37 @@ impl Attribution {
             curve,
             translation: model.translation,
         }
+    }
+
+    /// Ends what is under way: repeats, references and contexts that no later reference has settled.
+    fn end_stream(&mut self) {
+        self.add_repeats();
+        self.settle_all();
+        self.cpus.iter_mut().for_each(|cpu| cpu.settle_context(&mut self.visits));
+    }
+
+    /// Counts of an owner without a table, with its share of all cycles.
+    fn kept_apart(&self, owner: Owner, charged: &Charged, (cycles, whole): (&Cycles, &Tally)) -> Tally {
+        let (references, instructions) = &charged.apart[owner as usize];
+        let mut tally = self.ledger.tally(self.apart[owner as usize], references, self.options.levels);
+        tally.instructions = *instructions;
+        cycles.spread([&mut tally], whole);
+        tally
+    }
+
+    fn sum_of(&self, rows: &[FunctionRow]) -> Tally {
+        let mut sum = Tally { levels: vec![Default::default(); self.options.levels], ..Tally::default() };
+        rows.iter().for_each(|row| sum += &row.tally);
+        sum
+    }
+
+    fn tallies_of_nodes(&self) -> Vec<Tally> {
+        let tally = |node: &InsnRow| {
+            let mut tally = self.ledger.tally(node.misses, &node.references, self.options.levels);
+            tally.cycles = tally.stall_cycles;
+            tally
+        };
+        self.nodes.iter().map(tally).collect()
     }
 
     /// How often a task of the command made way for another task.
