@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::contract::{RehearsalRequest, Suspicion};
 use crate::replay::CaseError;
-use nearmiss_record::finding::{Evidence, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Evidence, EvidenceKind, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 
 /// The suspicion. It stays one until the run is recorded again with more in its trace.
@@ -13,7 +13,7 @@ pub struct Unrehearsed {
     /// Known and unknown facts, as a sentence without its end.
     pub sentence: String,
     /// How the facts are known.
-    pub known: Known,
+    pub known: EvidenceKind,
     /// Symptom, in short.
     pub symptom: String,
     /// Why the suspicion would matter.

@@ -9,7 +9,7 @@ use nearmiss_analysis::{
     RehearsalRequest, Remedy, Suspicion, Suspicions, Value,
 };
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_remedies::REMEDIES;
 use nearmiss_workload::{Running, Stdio, Workload};
@@ -97,7 +97,7 @@ impl Suspicion for Poller {
         let text = format!("{} calls of `{}` bring {:.1} events each.", self.calls, self.thread, self.events_per_call);
         Ok(Finding {
             remedy: NAP.name.to_owned(),
-            known: Known::Measured,
+            known: EvidenceKind::Measured,
             symptom: format!("`{}` polls in vain", self.thread),
             cause: "Each call returns as soon as one descriptor is ready.".to_owned(),
             evidence: Evidence {

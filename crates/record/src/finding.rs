@@ -29,7 +29,7 @@ pub struct Findings {
     /// The command; empty where a running process was observed.
     pub command: Vec<String>,
     /// Kind of evidence of the run: modelled where there is a trace.
-    pub known: Known,
+    pub known: EvidenceKind,
     /// Cost of the command on this machine, if it was run here too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
@@ -91,7 +91,7 @@ pub struct Finding {
     /// Name of the remedy, as typed.
     pub remedy: String,
     /// Kind of evidence of the symptom.
-    pub known: Known,
+    pub known: EvidenceKind,
     /// Symptom, in one sentence with its numbers.
     pub symptom: String,
     /// Why it happens.
@@ -115,7 +115,7 @@ pub struct Finding {
 /// Kind of evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Known {
+pub enum EvidenceKind {
     /// Counted exactly on the model of a machine.
     #[default]
     Modelled,

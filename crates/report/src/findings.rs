@@ -2,7 +2,7 @@
 
 use crate::name::wrapped;
 use crate::number::{counted, duration, grouped};
-use nearmiss_record::finding::{Finding, Findings, Known, Measured, Moments, Prediction, Reach, Unexplained};
+use nearmiss_record::finding::{EvidenceKind, Finding, Findings, Measured, Moments, Prediction, Reach, Unexplained};
 use nearmiss_record::words::{listed, percent, quoted};
 
 const LABEL: usize = 11;
@@ -11,8 +11,8 @@ const LABEL: usize = 11;
 pub fn render(findings: &Findings, width: usize) -> String {
     let mut page = Page { width: width.clamp(60, 160), out: String::new() };
     let how = match findings.known {
-        Known::Modelled => "modelled",
-        Known::Measured => "observed",
+        EvidenceKind::Modelled => "modelled",
+        EvidenceKind::Measured => "observed",
     };
     let command = match findings.command.join(" ") {
         none if none.is_empty() => "A running process".to_owned(),
@@ -109,7 +109,7 @@ impl Page {
         }
     }
 
-    fn unexplained(&mut self, how: Known, unexplained: &Unexplained) {
+    fn unexplained(&mut self, how: EvidenceKind, unexplained: &Unexplained) {
         let consulted = listed(&unexplained.consulted, "or");
         self.labelled(known(how), &format!("no remedy ({consulted}) explains its waits: {}", unexplained.why));
         for (i, wait) in unexplained.waits.iter().enumerate() {
@@ -180,10 +180,10 @@ pub(crate) fn how_measured(measured: &Measured) -> String {
     )
 }
 
-pub(crate) fn known(known: Known) -> &'static str {
+pub(crate) fn known(known: EvidenceKind) -> &'static str {
     match known {
-        Known::Modelled => "Modelled",
-        Known::Measured => "Measured",
+        EvidenceKind::Modelled => "Modelled",
+        EvidenceKind::Measured => "Measured",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Base of a predicted gain: measured cycles if there are any, else modelled cycles with their known error.
 
-use nearmiss_record::finding::{Finding, Known, LEAST_GAIN, Measured, Prediction};
+use nearmiss_record::finding::{EvidenceKind, Finding, LEAST_GAIN, Measured, Prediction};
 use nearmiss_record::words::percent;
 
 /// Modelled cycles beside measured ones, over a suite of programs: the last lines of [`SUITE`], which a test compares.
@@ -25,7 +25,7 @@ const COMPARABLE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
     let bound = most_gain.max(finding.evidence.most_gain);
     let prediction = &mut finding.prediction;
-    if finding.known == Known::Measured || prediction.gain.max(prediction.high) <= bound {
+    if finding.known == EvidenceKind::Measured || prediction.gain.max(prediction.high) <= bound {
         return;
     }
     prediction.approximate.push(format!(
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use nearmiss_record::finding::{Base, Evidence, Reach, SavingRange};
 
-    fn finding(known: Known, prediction: Prediction) -> Finding {
+    fn finding(known: EvidenceKind, prediction: Prediction) -> Finding {
         Finding {
             remedy: "any".to_owned(),
             known,
@@ -134,7 +134,7 @@ mod tests {
         let of = |low, by_one_part, gaining_parts| {
             let of_whole_run = Some(SavingRange { low, high: 0.2, by_one_part, gaining_parts });
             let gain = Prediction { gain: 0.1, low: 0.09, high: 0.11, of_whole_run, ..Prediction::default() };
-            let mut finding = finding(Known::Modelled, gain);
+            let mut finding = finding(EvidenceKind::Modelled, gain);
             let doubt = for_the_whole_run(&mut finding);
             (doubt.is_some(), finding.prediction.low, finding.prediction.high)
         };
@@ -153,9 +153,9 @@ mod tests {
             let capped = finding.prediction;
             (capped.gain, capped.low, capped.high, capped.approximate.len())
         };
-        assert_eq!(of(Known::Modelled, 0.005), (0.007, -0.1, 0.007, 1));
-        assert_eq!(of(Known::Modelled, 0.06), (0.058, -0.1, 0.06, 0));
-        assert_eq!(of(Known::Measured, 0.005), (0.058, -0.1, 0.06, 0));
+        assert_eq!(of(EvidenceKind::Modelled, 0.005), (0.007, -0.1, 0.007, 1));
+        assert_eq!(of(EvidenceKind::Modelled, 0.06), (0.058, -0.1, 0.06, 0));
+        assert_eq!(of(EvidenceKind::Measured, 0.005), (0.058, -0.1, 0.06, 0));
     }
 
     fn prediction() -> Prediction {

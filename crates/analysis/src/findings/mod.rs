@@ -10,7 +10,7 @@ use crate::{Case, CaseError, Remedy, Suspicions};
 use accuracy::{by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
 use calm::{Calm, Rehearsed};
 pub use moments::{Moment, over_moments};
-use nearmiss_record::finding::{Finding, Findings, Known, LEAST_GAIN, Measured, SCHEMA};
+use nearmiss_record::finding::{EvidenceKind, Finding, Findings, LEAST_GAIN, Measured, SCHEMA};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
@@ -85,7 +85,7 @@ pub fn judge(
         caution: case.caution().map(str::to_owned),
         command: case.manifest().map(|manifest| manifest.command.clone()).unwrap_or_default(),
         measured: options.measured,
-        known: if case.traced.is_some() { Known::Modelled } else { Known::Measured },
+        known: if case.traced.is_some() { EvidenceKind::Modelled } else { EvidenceKind::Measured },
         healthy,
         unexplained,
         advice: case.traced.as_ref().map(|traced| advice::advice(traced, &findings)).unwrap_or_default(),
@@ -172,7 +172,7 @@ fn refuse_blind(case: &Case) -> Result<(), CaseError> {
 /// Adds the base of a modelled gain, and how good that base is.
 fn with_its_denominator(mut finding: Finding, measured: Option<Measured>) -> Finding {
     match measured {
-        _ if finding.known == Known::Measured => {}
+        _ if finding.known == EvidenceKind::Measured => {}
         Some(measured) => by_measured_cycles(&mut finding.prediction, &measured),
         None => by_modelled_cycles(&mut finding.prediction),
     }

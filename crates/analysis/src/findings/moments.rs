@@ -97,13 +97,13 @@ fn put_new(all: &mut Vec<String>, more: &[String]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::finding::{Evidence, FunctionGain, Known, Prediction, Reach};
+    use nearmiss_record::finding::{Evidence, EvidenceKind, FunctionGain, Prediction, Reach};
 
     fn finding(remedy: &str, function: &str, gain: f64) -> Finding {
         let function = Some(FunctionGain { name: function.to_owned(), ..FunctionGain::default() });
         Finding {
             remedy: remedy.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: String::new(),
             cause: String::new(),
             evidence: Evidence::default(),

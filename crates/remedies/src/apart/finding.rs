@@ -6,7 +6,7 @@ use super::subject::{Class, DOMINATES, Subject};
 use crate::command_line::command_line;
 use crate::exactness::exactness;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
-use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::finding::{Base, EvidenceKind, EvidenceLine, Finding, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
@@ -319,7 +319,7 @@ impl Suspicion for Apart {
         evidence.lines.push(EvidenceLine::new("Orders", both_orders(&costs, sharing)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(sharing),
             cause: self.cause(sharing),
             evidence,

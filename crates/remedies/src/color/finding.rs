@@ -11,7 +11,7 @@ use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, PLACEMENTS, RehearsalRequest, Suspicion, Traced, seeds};
 use nearmiss_machine::attribution::Crowd;
 use nearmiss_machine::describe::{self, Inexact};
-use nearmiss_record::finding::{Base, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, EvidenceKind, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::units::Bytes;
 use nearmiss_record::words::{counted, grouped, percent};
@@ -258,7 +258,7 @@ impl Suspicion for Colors {
         options.splice(0..0, ["--colors".to_owned(), colors.to_string()]);
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(),
             cause: self.cause(),
             evidence,

@@ -7,7 +7,7 @@ use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Reach, WalkedObject};
 use nearmiss_machine::describe::{can_move_addresses, is_assumed, source_of};
-use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, Prediction, Reach as Reached};
+use nearmiss_record::finding::{Base, EvidenceKind, EvidenceLine, Finding, Prediction, Reach as Reached};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, grouped, percent};
 
@@ -179,7 +179,7 @@ impl Suspicion for Huge {
         let options = site.map_or(Vec::new(), |site| vec!["--site".to_owned(), site.to_string()]);
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(),
             cause: self.cause(),
             evidence,

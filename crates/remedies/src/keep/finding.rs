@@ -5,7 +5,7 @@ use super::{ALL, PARAMETER};
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, grouped, percent};
 
@@ -118,7 +118,7 @@ impl Suspicion for Keep {
         let case = case.traced()?;
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(),
             cause: "The allocator returns freed memory to the kernel: large blocks at once, and the top of the heap \
                     above a threshold. The next allocation receives it page by page, each with a fault and cleared."

@@ -7,7 +7,7 @@ use super::proposals::{Change, Ground, Proposal, lines_a_visit, proposals};
 use super::replays::{compared, table};
 use nearmiss_analysis::{Case, CaseError, Compared, PageFaults, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::UsedElements;
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
 
@@ -152,7 +152,7 @@ impl Suspicion for Layout {
             .extend(declared.map(|(number, text)| EvidenceLine::new(if number == 0 { "Declare" } else { "" }, text)));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(),
             cause: self.cause(),
             evidence,
@@ -210,7 +210,7 @@ impl Suspicion for NotSeen {
     fn finding(&self, _: &Case) -> Result<Finding, CaseError> {
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: format!("{} of the modelled cycles wait for one object", percent(self.waits)),
             cause: "The trace dropped the accesses that repeat a line, so that the uses of fields are not known."
                 .to_owned(),

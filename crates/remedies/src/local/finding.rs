@@ -9,7 +9,7 @@ use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Value};
 use nearmiss_machine::attribution::{Cause, RemoteObject};
 use nearmiss_machine::describe::{Approximation, approximate_policy};
-use nearmiss_record::finding::{Base, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::percent;
 use std::sync::Arc;
@@ -214,7 +214,7 @@ impl Suspicion for Local {
         evidence.lines.push(EvidenceLine::new("Then", then));
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: self.symptom(),
             cause: self.cause(),
             evidence,

@@ -6,7 +6,7 @@ use super::intervals::{Basis, Choice, Tried};
 use super::logs::Logs;
 use super::{BUDGET, NAME};
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Value};
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, LEAST_GAIN, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, LEAST_GAIN, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{grouped, percent};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Suspicion for Poller {
         let line = |verb: &str| (!command.is_empty()).then(|| arguments(verb, choice.interval_ns, command));
         Ok(Finding {
             remedy: NAME.to_owned(),
-            known: Known::Measured,
+            known: EvidenceKind::Measured,
             symptom: self.symptom(observation.observed().duration_ns),
             cause: "Each call returns as soon as one descriptor is ready, so that the calls rise with the load."
                 .to_owned(),

@@ -7,7 +7,7 @@ use super::tasks::USUAL_WINDOW;
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Unrehearsed};
 use nearmiss_machine::describe::Domains;
-use nearmiss_record::finding::{Finding, Known, Reach};
+use nearmiss_record::finding::{EvidenceKind, Finding, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 
 /// Tasks that may do better beside others.
@@ -31,7 +31,7 @@ impl Suspicion for Pairing {
         let command = |verb: &str| command_line(verb, super::NAME, &table, &case.manifest.command);
         Ok(Finding {
             remedy: super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: evidence::symptom(&judged),
             cause: evidence::cause(&judged),
             evidence: evidence::evidence(&judged, self.most_gain),
@@ -62,7 +62,7 @@ pub fn unrehearsed(why: String, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::NAME,
         sentence: format!("whether tasks would do better beside others is not known: {why}"),
-        known: Known::Modelled,
+        known: EvidenceKind::Modelled,
         symptom: "Several tasks wait for caches that they could share with others".to_owned(),
         cause: "Which tasks share a cache decides which lines stay in it.",
         lacking: "what other neighbours would gain",

@@ -19,7 +19,7 @@ fn finding(reach: Reach) -> Finding {
         remedy: "color".into(),
         symptom: "81% of L1d data misses in `walk` are conflict misses of 64 malloc blocks that fall on 1 of 64 sets at a time".into(),
         cause: "Large blocks are mapped, so they all begin at the same offset of their pages: about 64 lines compete for each set, which holds 8.".into(),
-        known: Known::Modelled,
+        known: EvidenceKind::Modelled,
         evidence: Evidence {
             lines: [
                 ("Objects", "`a.c:32 main`: 64 objects of 128 KiB, allocated by main; 81% of the misses"),
@@ -80,7 +80,7 @@ fn found(list: Vec<Finding>, healthy: Option<&str>) -> Findings {
         machine: "zen3-milan".into(),
         command: vec!["./a".into()],
         measured: None,
-        known: list.first().map_or(Known::Modelled, |finding| finding.known),
+        known: list.first().map_or(EvidenceKind::Modelled, |finding| finding.known),
         findings: list,
         healthy: healthy.map(str::to_owned),
         unexplained: None,
@@ -253,7 +253,7 @@ fn a_measured_command_stands_beside_its_model() {
 #[test]
 fn a_measured_finding_is_marked_so_and_has_no_pages() {
     let measured = Finding {
-        known: Known::Measured,
+        known: EvidenceKind::Measured,
         prediction: Prediction {
             of: Base::other("the CPU time"),
             placements: Vec::new(),
@@ -278,7 +278,7 @@ fn a_noisy_calibration_is_named_in_the_head() {
 
 #[test]
 fn a_process_without_a_command_is_named_as_one() {
-    let findings = Findings { machine: "this machine".into(), known: Known::Measured, ..Findings::default() };
+    let findings = Findings { machine: "this machine".into(), known: EvidenceKind::Measured, ..Findings::default() };
     assert!(
         nearmiss_report::findings::render(&findings, 80).starts_with("A running process, observed on this machine\n")
     );

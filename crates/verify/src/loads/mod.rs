@@ -5,7 +5,7 @@ use crate::{Better, Error, Printed};
 use nearmiss_workload::Status;
 
 /// A load by its output. Empty expressions: the output lacks the figure.
-struct Known {
+struct KnownLoad {
     name: &'static str,
     /// Sign that only its output has.
     sign: &'static str,
@@ -29,8 +29,8 @@ const NOTHING: (&str, Take) = ("", Take::Last);
 
 /// Several tests of one run of `redis-benchmark` count together: their requests are added up, their rates and times
 /// averaged.
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[KnownLoad] = &[
+    KnownLoad {
         name: "nearmiss-webload",
         sign: r"(?m)^offered [0-9.]+ requests/s$",
         missed: &[3, 4],
@@ -41,7 +41,7 @@ const KNOWN: &[Known] = &[
         behind: "generator FELL BEHIND",
         figures: &[("mean_ms", r"(?m)^mean ([0-9.]+) (us|ms|s)$"), ("p99_ms", r"(?m)^p99 ([0-9.]+) (us|ms|s)$")],
     },
-    Known {
+    KnownLoad {
         name: "h2load",
         sign: r"(?m)^requests: [0-9]+ total, [0-9]+ started, [0-9]+ done, ",
         missed: &[],
@@ -52,7 +52,7 @@ const KNOWN: &[Known] = &[
         behind: "",
         figures: &[("mean_ms", r"(?m)^time for request: +\S+ +\S+ +([0-9.]+)(us|ms|s) ")],
     },
-    Known {
+    KnownLoad {
         name: "wrk",
         sign: r"(?m)^ +[0-9]+ requests in [0-9.]+(?:us|ms|s|m|h), ",
         missed: &[],
@@ -63,7 +63,7 @@ const KNOWN: &[Known] = &[
         behind: "",
         figures: &[("mean_ms", r"(?m)^ +Latency +([0-9.]+)(us|ms|s) "), ("p99_ms", r"(?m)^ +99% +([0-9.]+)(us|ms|s)$")],
     },
-    Known {
+    KnownLoad {
         name: "httperf",
         sign: r"(?m)^Total: connections [0-9]+ requests [0-9]+ replies [0-9]+ test-duration ",
         missed: &[],
@@ -75,7 +75,7 @@ const KNOWN: &[Known] = &[
         behind: "",
         figures: &[("mean_ms", r"(?m)^Reply time \[ms\]: response ([0-9.]+) ")],
     },
-    Known {
+    KnownLoad {
         name: "redis-benchmark",
         sign: r"(?m)^ +[0-9]+ requests completed in [0-9.]+ seconds",
         missed: &[],
@@ -89,7 +89,7 @@ const KNOWN: &[Known] = &[
             ("p99_ms", r"(?m)^ +avg +min +p50 +p95 +p99 +max *\n(?: +[0-9.]+){4} +([0-9.]+) "),
         ],
     },
-    Known {
+    KnownLoad {
         name: "redis-benchmark --csv",
         sign: r#"(?m)^"test","rps","avg_latency_ms","#,
         missed: &[],
@@ -103,7 +103,7 @@ const KNOWN: &[Known] = &[
             ("p99_ms", r#"(?m)^"[^"]*"(?:,"[0-9.]+"){5},"([0-9.]+)""#),
         ],
     },
-    Known {
+    KnownLoad {
         name: "redis-benchmark -q",
         sign: r"[0-9.]+ requests per second, p50=[0-9.]+ msec",
         missed: &[],
@@ -114,7 +114,7 @@ const KNOWN: &[Known] = &[
         behind: "",
         figures: &[("p50_ms", r" requests per second, p50=([0-9.]+) msec")],
     },
-    Known {
+    KnownLoad {
         name: "memtier_benchmark",
         sign: r"Avg\. Latency +p50 Latency +p99 Latency +p99\.9 Latency +KB/sec",
         missed: &[],
@@ -222,7 +222,7 @@ impl Reading {
     }
 }
 
-fn known(output: &str) -> Result<Option<&'static Known>, Error> {
+fn known(output: &str) -> Result<Option<&'static KnownLoad>, Error> {
     for known in KNOWN {
         if Printed::new(known.name, known.sign, Better::Lower)?.expression.is_match(output) {
             return Ok(Some(known));
@@ -237,7 +237,13 @@ pub(crate) fn has_printed_figures(status: Status, output: &str) -> bool {
     known(output).is_ok_and(|known| known.is_some_and(|known| known.missed.contains(&code)))
 }
 
-fn printed(known: &Known, name: &str, expression: &str, take: Take, output: &str) -> Result<Option<Printed>, Error> {
+fn printed(
+    known: &KnownLoad,
+    name: &str,
+    expression: &str,
+    take: Take,
+    output: &str,
+) -> Result<Option<Printed>, Error> {
     if expression.is_empty() {
         return Ok(None);
     }

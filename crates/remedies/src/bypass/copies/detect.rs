@@ -8,7 +8,7 @@ use super::live;
 use super::way::{Way, Ways};
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced};
 use nearmiss_machine::describe;
-use nearmiss_record::finding::{Known, LEAST_GAIN};
+use nearmiss_record::finding::{EvidenceKind, LEAST_GAIN};
 use nearmiss_record::words::percent;
 use rustc_hash::FxHashMap;
 
@@ -78,7 +78,7 @@ impl<'a> Program<'a> {
         };
         let share = percent(blame.misses() as f64 / self.all.max(1) as f64);
         let sentence = format!("{who} blamed for {share} of all pollution, and {why}");
-        vec![Box::new(unrehearsed(sentence, "the trace carries no stores", Known::Modelled, most_gain))]
+        vec![Box::new(unrehearsed(sentence, "the trace carries no stores", EvidenceKind::Modelled, most_gain))]
     }
 }
 

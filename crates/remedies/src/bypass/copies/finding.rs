@@ -13,7 +13,7 @@ use super::way::Ways;
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, Unrehearsed, Value};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, grouped, listed, percent};
 
@@ -285,7 +285,7 @@ impl Suspicion for Copying {
         let command = |verb| command_line(verb, super::super::NAME, &judged.options(), &case.manifest.command);
         Ok(Finding {
             remedy: super::super::NAME.to_owned(),
-            known: Known::Modelled,
+            known: EvidenceKind::Modelled,
             symptom: judged.symptom(),
             cause: judged.cause(),
             evidence,
@@ -322,7 +322,7 @@ pub(super) fn named(case: &Traced, sites: &[Site]) -> Result<Vec<Group>, CaseErr
 }
 
 /// Suspects copies in a run that lacks their gain past the caches; `sentence` gives what is known of them.
-pub(super) fn unrehearsed(sentence: String, why: &str, known: Known, most_gain: f64) -> Unrehearsed {
+pub(super) fn unrehearsed(sentence: String, why: &str, known: EvidenceKind, most_gain: f64) -> Unrehearsed {
     Unrehearsed {
         remedy: super::super::NAME,
         symptom: sentence.clone(),

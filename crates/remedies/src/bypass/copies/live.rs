@@ -4,7 +4,7 @@
 use super::finding::unrehearsed;
 use super::way::{is_copying, is_libc, is_named};
 use nearmiss_analysis::Unrehearsed;
-use nearmiss_record::finding::Known;
+use nearmiss_record::finding::EvidenceKind;
 use nearmiss_record::observed::{Frame, Observed, Profile};
 use nearmiss_record::words::percent;
 use std::collections::BTreeMap;
@@ -28,7 +28,8 @@ pub(super) fn detect(observed: &Observed) -> Option<Unrehearsed> {
     let of = |role, what| Some((heaviest(profile, role)?, what));
     let (copies, what) = of("misses", "cache misses").or_else(|| of("clock", "CPU time"))?;
     let why = "samples do not show who pays for a copy";
-    (copies.share >= LEAST_SHARE).then(|| unrehearsed(sentence(&copies, what), why, Known::Measured, copies.share))
+    (copies.share >= LEAST_SHARE)
+        .then(|| unrehearsed(sentence(&copies, what), why, EvidenceKind::Measured, copies.share))
 }
 
 fn sentence(copies: &Copies, what: &str) -> String {

@@ -4,7 +4,7 @@ use crate::bypass::NAME;
 use crate::command_line::command_line;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion};
 use nearmiss_record::figures::{Cell, Table};
-use nearmiss_record::finding::{Base, Evidence, EvidenceLine, Finding, Known, Prediction, Reach};
+use nearmiss_record::finding::{Base, Evidence, EvidenceKind, EvidenceLine, Finding, Prediction, Reach};
 use nearmiss_record::observed::CachedFile;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, percent};
@@ -118,7 +118,7 @@ impl Suspicion for Stream {
         let moved = format!("The command moved {} to and from storage.", bytes(self.moved_bytes));
         Ok(Finding {
             remedy: NAME.to_owned(),
-            known: Known::Measured,
+            known: EvidenceKind::Measured,
             symptom: self.symptom(),
             cause:
                 "Each page that is read or written stays in the page cache, and pushes out what was not used lately."

@@ -1,6 +1,6 @@
 //! A table of pairs from counters, learned while the command runs: how many misses each task has beside which others.
 
-use super::known::Known;
+use super::plan_basis::PlanBasis;
 use nearmiss_pairing::PairTable;
 use nearmiss_pairing::table::LEAST_SAMPLES;
 use nearmiss_workload::{CounterKind, TaskCounts};
@@ -87,10 +87,10 @@ impl Learned {
 
     /// Returns the basis for a plan; while a pair of these tasks was seen too seldom, the turn at which all shall be
     /// mixed.
-    pub fn known(&self, members: &[usize]) -> Known {
+    pub fn known(&self, members: &[usize]) -> PlanBasis {
         let seldom = |a: &usize, b: &usize| self.table.beside(*a, *b).count() < LEAST_SAMPLES;
         let unseen = members.iter().enumerate().any(|(at, a)| members[at + 1..].iter().any(|b| seldom(a, b)));
-        if unseen { Known::Mix(self.periods) } else { Known::Costs(self.table.costs(&self.work)) }
+        if unseen { PlanBasis::Mix(self.periods) } else { PlanBasis::Costs(self.table.costs(&self.work)) }
     }
 }
 
@@ -134,19 +134,19 @@ mod tests {
     #[test]
     fn a_recorded_series_gives_the_table() {
         let mut learned = Learned::default();
-        assert_eq!(learned.known(&[0, 1, 2, 3]), Known::Mix(0));
+        assert_eq!(learned.known(&[0, 1, 2, 3]), PlanBasis::Mix(0));
         for _ in 0..LEAST_SAMPLES {
             for places in [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]] {
                 learned.add(&period(places));
             }
         }
-        let Known::Costs(costs) = learned.known(&[0, 1, 2, 3]) else { panic!("all pairs were seen") };
+        let PlanBasis::Costs(costs) = learned.known(&[0, 1, 2, 3]) else { panic!("all pairs were seen") };
         let close = |found: f64, wanted: f64| (found - wanted).abs() < 1e-9;
         // Two tasks, 1,000 instructions each, at 10 or 50 misses a thousand.
         assert!(close(costs.pair(0, 1), 20.0) && close(costs.pair(2, 3), 20.0) && close(costs.pair(0, 2), 100.0));
         learned.forget(3);
-        assert_eq!(learned.known(&[0, 1, 2, 3]), Known::Mix(9));
-        assert!(matches!(learned.known(&[0, 1, 2]), Known::Costs(_)));
+        assert_eq!(learned.known(&[0, 1, 2, 3]), PlanBasis::Mix(9));
+        assert!(matches!(learned.known(&[0, 1, 2]), PlanBasis::Costs(_)));
     }
 
     #[test]

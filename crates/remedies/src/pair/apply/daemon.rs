@@ -2,7 +2,7 @@
 
 use super::domains::{Domains, sizes};
 use super::followed::{Left, Task, tasks_under};
-use super::known::Known;
+use super::plan_basis::PlanBasis;
 use super::plans::{among, apart, by_member};
 use super::refusals::is_real_time;
 use super::report::Report;
@@ -189,8 +189,8 @@ impl Daemon {
         let sizes = sizes(members.len(), &self.places.iter().map(CpuSet::len).collect::<Vec<_>>());
         let present: Vec<Option<usize>> = members.iter().map(|at| self.tasks[*at].place).collect();
         let places = match self.table.known(&slots) {
-            Known::Mix(turn) => by_member(&mixed_groups(members.len(), &sizes, turn), members.len()),
-            Known::Costs(costs) => {
+            PlanBasis::Mix(turn) => by_member(&mixed_groups(members.len(), &sizes, turn), members.len()),
+            PlanBasis::Costs(costs) => {
                 let costs = among(&costs, &slots);
                 let costs = if is_one_domain { apart(&costs) } else { costs };
                 match PLANNER.plan(&costs, &present, &sizes) {

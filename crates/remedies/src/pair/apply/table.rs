@@ -1,7 +1,7 @@
 //! Source of the daemon's knowledge of pairs.
 
 use super::counters::{Counted, Counters, Learned, mixed};
-use super::known::Known;
+use super::plan_basis::PlanBasis;
 use crate::pair::kept::KeptPairs;
 use nearmiss_pairing::Costs;
 use nearmiss_pairing::table::USUAL_CONFIDENCE;
@@ -34,9 +34,9 @@ impl Table {
     }
 
     /// Returns the knowledge on these tasks.
-    pub fn known(&self, members: &[usize]) -> Known {
+    pub fn known(&self, members: &[usize]) -> PlanBasis {
         match self {
-            Table::Kept(_, costs) => Known::Costs(costs.clone()),
+            Table::Kept(_, costs) => PlanBasis::Costs(costs.clone()),
             Table::Counted(_, learned) => learned.known(members),
         }
     }

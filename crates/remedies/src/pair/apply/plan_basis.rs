@@ -4,7 +4,7 @@ use nearmiss_pairing::Costs;
 
 /// Basis of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum PlanBasis {
     /// Costs of tasks of the table together.
     Costs(Costs),
     /// Too little yet: tasks take other neighbours, at this turn.
