@@ -5,25 +5,25 @@ use crate::figure::rank;
 use crate::interval::difference;
 use crate::limits::{Limits, allowed};
 use nearmiss_record::baseline::Side;
-use nearmiss_record::gate::{Judged, Ruling};
+use nearmiss_record::gate::{JudgedFigure, Ruling};
 use std::collections::BTreeSet;
 
 /// Figures in the order in which they are read; those beyond their limit with their causes.
-pub fn judge(old: &Side, new: &Side, limits: &Limits) -> Vec<Judged> {
+pub fn judge(old: &Side, new: &Side, limits: &Limits) -> Vec<JudgedFigure> {
     let names: BTreeSet<&String> = old.figures.keys().chain(new.figures.keys()).collect();
-    let mut figures: Vec<Judged> = names.into_iter().map(|name| figure(name, old, new, limits)).collect();
+    let mut figures: Vec<JudgedFigure> = names.into_iter().map(|name| figure(name, old, new, limits)).collect();
     figures.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)));
     figures
 }
 
-fn figure(name: &str, old: &Side, new: &Side, limits: &Limits) -> Judged {
+fn figure(name: &str, old: &Side, new: &Side, limits: &Limits) -> JudgedFigure {
     // A system call that a side never makes is counted 0 times there.
     let counts = |side: &Side| side.figures.get(name).cloned().unwrap_or_else(|| vec![0; side.recordings()]);
     let found = difference(&counts(old), &counts(new));
     let (limit, difference) = (limits.of(name), found.new - found.old);
     let ruling = ruling(difference, found.noise, allowed(limit, found.old));
     let causes = if ruling == Ruling::Beyond { causes(name, difference, old, new) } else { Vec::new() };
-    Judged {
+    JudgedFigure {
         name: name.to_owned(),
         old: found.old,
         new: found.new,

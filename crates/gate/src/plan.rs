@@ -2,7 +2,7 @@
 
 use crate::interval::narrower;
 use crate::limits::allowed;
-use nearmiss_record::gate::{Judged, Ruling};
+use nearmiss_record::gate::{JudgedFigure, Ruling};
 
 /// A gate fails after no fewer recordings of a side. A figure that has one of two values by chance is apart in three and
 /// three recordings once in 32 times, in five and five once in 512.
@@ -30,7 +30,7 @@ pub struct Plan {
 
 impl Plan {
     /// Returns the next step after so many recordings of the new side.
-    pub fn next(&self, judged: &[Judged], recordings: usize) -> Next {
+    pub fn next(&self, judged: &[JudgedFigure], recordings: usize) -> Next {
         if recordings >= self.most {
             return Next::Stop;
         }
@@ -39,7 +39,7 @@ impl Plan {
     }
 
     /// The mean is beyond the limit: it may be so certainly, after more recordings.
-    fn is_undecided(&self, figure: &Judged, recordings: usize) -> bool {
+    fn is_undecided(&self, figure: &JudgedFigure, recordings: usize) -> bool {
         let over = figure.difference - allowed(figure.limit, figure.old);
         if figure.ruling == Ruling::Beyond {
             return recordings < LEAST_TO_FAIL;
@@ -56,15 +56,15 @@ mod tests {
 
     const PLAN: Plan = Plan { least: 3, most: 10, kept: None };
 
-    fn judged(difference: f64, noise: f64, ruling: Ruling) -> Judged {
+    fn judged(difference: f64, noise: f64, ruling: Ruling) -> JudgedFigure {
         let (name, limit) = ("user.l2".to_owned(), Limit::Share(0.02));
-        Judged { name, old: 1e4, new: 1e4 + difference, difference, noise, limit, ruling, causes: vec![] }
+        JudgedFigure { name, old: 1e4, new: 1e4 + difference, difference, noise, limit, ruling, causes: vec![] }
     }
 
     #[test]
     fn recordings_go_on_until_a_mean_beyond_its_limit_is_certain() {
         let same = || judged(0.0, 0.0, Ruling::NoDifference);
-        let at = |recordings, figure: Judged| PLAN.next(&[same(), figure], recordings);
+        let at = |recordings, figure: JudgedFigure| PLAN.next(&[same(), figure], recordings);
         assert_eq!(at(2, same()), Next::Record, "at least three");
         assert_eq!(at(3, judged(100.0, 10.0, Ruling::Within)), Next::Stop, "inside the limit");
         assert_eq!(at(3, judged(-5000.0, 1.0, Ruling::Better)), Next::Stop);

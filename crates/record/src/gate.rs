@@ -28,7 +28,7 @@ pub struct GateRecord {
     /// Whether no figure is beyond its limit.
     pub passed: bool,
     /// Rulings by figure.
-    pub figures: Vec<Judged>,
+    pub figures: Vec<JudgedFigure>,
     /// Facts a reader must know, one sentence each.
     pub notes: Vec<String>,
 }
@@ -93,7 +93,7 @@ pub enum Ruling {
 
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct JudgedFigure {
     /// As `--max-worse` takes it: `user.instructions`, `kernel.l2`, `syscalls.read`.
     pub name: String,
     /// Mean of the old recordings.
@@ -112,7 +112,7 @@ pub struct Judged {
     pub causes: Vec<Cause>,
 }
 
-impl Judged {
+impl JudgedFigure {
     /// The difference as a share of the old figure, where there is one.
     pub fn change(&self) -> Option<f64> {
         (self.old > 0.0).then(|| self.difference / self.old)

@@ -38,5 +38,5 @@ pub use epoch::epoch;
 pub use moves::{Move, Planner};
 pub use optimum::{Grouping, optimum};
 pub use swap::{Step, Swap, Swapper};
-pub use table::{Affinity, Judged, PairTable, Series};
+pub use table::{Affinity, PairJudgement, PairTable, Series};
 pub use trials::Trials;

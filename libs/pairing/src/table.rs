@@ -59,7 +59,7 @@ pub enum Affinity {
 
 /// A judgement and how certain it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged {
+pub struct PairJudgement {
     /// Unknown where the confidence is below the caller's least.
     pub affinity: Affinity,
     /// Least probability that the pair lies on the side of the mean on which its samples lie, for any distribution:
@@ -140,8 +140,8 @@ impl PairTable {
 
     /// Judges whether a pair is high or low: on which side of `mean` it lies, if that is certain enough. Both the
     /// pair's own spread and the number of its samples count.
-    pub fn judge(&self, task: usize, other: usize, mean: f64, least_confidence: f64) -> Judged {
-        let nothing = Judged { affinity: Affinity::Unknown, confidence: 0.5 };
+    pub fn judge(&self, task: usize, other: usize, mean: f64, least_confidence: f64) -> PairJudgement {
+        let nothing = PairJudgement { affinity: Affinity::Unknown, confidence: 0.5 };
         let (one, two) = (self.beside(task, other), self.beside(other, task));
         let Some(together) = self.together(task, other) else { return nothing };
         if one.count().min(two.count()) < LEAST_SAMPLES || together == mean {
@@ -151,7 +151,7 @@ impl PairTable {
         let confidence = cantelli((together - mean).powi(2), variance / 4.0);
         let side = if together < mean { Affinity::High } else { Affinity::Low };
         let affinity = if confidence >= least_confidence { side } else { Affinity::Unknown };
-        Judged { affinity, confidence }
+        PairJudgement { affinity, confidence }
     }
 
     /// Returns a copy of the table in which the pairs that are not certain enough are unseen.
@@ -215,8 +215,8 @@ mod tests {
     fn pairs_seen_too_seldom_or_spread_too_far_are_unknown() {
         let judged = |samples: &[f64]| seen(samples).judge(0, 1, 1.2, 0.9);
         assert_eq!(judged(&[]).affinity, Affinity::Unknown);
-        assert_eq!(judged(&[0.9, 0.9]), Judged { affinity: Affinity::Unknown, confidence: 0.5 });
-        assert_eq!(judged(&[0.9, 0.9, 0.9]), Judged { affinity: Affinity::High, confidence: 1.0 });
+        assert_eq!(judged(&[0.9, 0.9]), PairJudgement { affinity: Affinity::Unknown, confidence: 0.5 });
+        assert_eq!(judged(&[0.9, 0.9, 0.9]), PairJudgement { affinity: Affinity::High, confidence: 1.0 });
         assert_eq!(judged(&[1.5, 1.5, 1.5]).affinity, Affinity::Low);
         // Mean 1.5, variance of the mean 1/12 in each direction, so 1/24 of both: 1 − 1/(1 + 0.09 × 24).
         let wide = judged(&[1.0, 1.5, 2.0]);

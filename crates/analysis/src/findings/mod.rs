@@ -96,7 +96,7 @@ pub fn judge(
 
 /// Results of one remedy.
 #[derive(Default)]
-struct Judged {
+struct RemedyResults {
     findings: Vec<Finding>,
     suspected: usize,
     /// The largest that a suspicion could save.
@@ -127,8 +127,8 @@ fn judge_one(
     suspicions: &Suspicions,
     options: Options,
     progress: &(dyn Fn(&str) + Sync),
-) -> Result<Judged, CaseError> {
-    let mut judged = Judged::default();
+) -> Result<RemedyResults, CaseError> {
+    let mut judged = RemedyResults::default();
     // With fewer measured than modelled cycles, the same saving is a larger share.
     let larger = options.measured.map_or(1.0, |measured| measured.ratio().max(1.0));
     for suspicion in suspicions {

@@ -8,7 +8,7 @@ use nearmiss_analysis::Counted;
 use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
-use nearmiss_record::gate::{GateRecord, GatedSide, Judged, Recorder, Ruling, SCHEMA};
+use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Recorder, Ruling, SCHEMA};
 use nearmiss_record::machine::Machine;
 use std::ffi::OsString;
 
@@ -150,7 +150,7 @@ impl Rounds {
         once_begun(|| self.gauge.record(&command.variables, &command.words))
     }
 
-    fn verdict(self, old: &Side, new: &Side, figures: Vec<Judged>) -> GateRecord {
+    fn verdict(self, old: &Side, new: &Side, figures: Vec<JudgedFigure>) -> GateRecord {
         let mut notes = self.notes;
         let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
         if unclear > 0 {

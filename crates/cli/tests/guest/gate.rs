@@ -1,7 +1,7 @@
 //! `nearmiss gate` on a program with a planted regression: 1% more instructions, in one function.
 
 use crate::guest_slots::for_a_guest;
-use nearmiss_record::gate::{GateRecord, Judged, Ruling};
+use nearmiss_record::gate::{GateRecord, JudgedFigure, Ruling};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -50,7 +50,7 @@ fn gate(place: &Path, arguments: &[&str]) -> Output {
     command.current_dir(place).args(always).args(arguments).output().expect("nearmiss runs")
 }
 
-fn of<'a>(record: &'a GateRecord, name: &str) -> &'a Judged {
+fn of<'a>(record: &'a GateRecord, name: &str) -> &'a JudgedFigure {
     record.figures.iter().find(|figure| figure.name == name).expect("the figure")
 }
 

@@ -1,6 +1,6 @@
 //! Effect of tasks on each other, in words.
 
-use super::judged::Judged;
+use super::judged::JudgedPairs;
 use super::tables;
 use nearmiss_record::finding::{Evidence, EvidenceLine};
 use nearmiss_record::words::{counted, fixed_percent, listed, percent};
@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 4;
 
 /// Returns the evidence of the tasks' effect on each other; `most_gain` is the share of the command's cycles in which
 /// the tasks wait.
-pub fn evidence(judged: &Judged, most_gain: f64) -> Evidence {
+pub fn evidence(judged: &JudgedPairs, most_gain: f64) -> Evidence {
     let mut lines: Vec<EvidenceLine> = Vec::new();
     for task in 0..judged.tasks.len().min(MOST_NAMED) {
         lines
@@ -29,7 +29,7 @@ pub fn evidence(judged: &Judged, most_gain: f64) -> Evidence {
 }
 
 /// The neighbours with which a task does best and worst, with its cycles of alone.
-fn extremes(judged: &Judged, task: usize) -> Option<[(usize, f64); 2]> {
+fn extremes(judged: &JudgedPairs, task: usize) -> Option<[(usize, f64); 2]> {
     let others = (0..judged.tasks.len()).filter(|other| *other != task);
     let beside = others.filter_map(|other| Some((other, judged.seen.table.beside(task, other).mean()?)));
     let mut beside: Vec<(usize, f64)> = beside.collect();
@@ -37,7 +37,7 @@ fn extremes(judged: &Judged, task: usize) -> Option<[(usize, f64); 2]> {
     Some([*beside.first()?, *beside.last()?])
 }
 
-fn neighbours(judged: &Judged, task: usize) -> Option<String> {
+fn neighbours(judged: &JudgedPairs, task: usize) -> Option<String> {
     let [(best, least), (worst, most)] = extremes(judged, task)?;
     Some(format!(
         "`{}` takes {} of its cycles alone beside `{}`, and {} beside `{}`.",
@@ -49,7 +49,7 @@ fn neighbours(judged: &Judged, task: usize) -> Option<String> {
     ))
 }
 
-fn places(judged: &Judged) -> String {
+fn places(judged: &JudgedPairs) -> String {
     let schedules = &judged.schedules;
     let loses = |cycles: f64| percent((cycles / schedules.optimum.max(1.0) - 1.0).max(0.0));
     format!(
@@ -61,12 +61,12 @@ fn places(judged: &Judged) -> String {
 }
 
 /// Names the shared caches: `the caches from L2 on`.
-fn caches(judged: &Judged) -> String {
+fn caches(judged: &JudgedPairs) -> String {
     format!("the caches from L{} on", judged.domains.level)
 }
 
 /// Describes the symptom, in one sentence with its numbers.
-pub fn symptom(judged: &Judged) -> String {
+pub fn symptom(judged: &JudgedPairs) -> String {
     let schedules = &judged.schedules;
     format!(
         "{} that share {} take {} of their cycles alone where they are placed by chance",
@@ -77,14 +77,14 @@ pub fn symptom(judged: &Judged) -> String {
 }
 
 /// Describes the cause.
-pub fn cause(judged: &Judged) -> String {
+pub fn cause(judged: &JudgedPairs) -> String {
     let [high, ..] = judged.schedules.judged;
     let others = if high > 0 { "; others bring in what both need, or need little" } else { "" };
     format!("Tasks that share a cache push out each other's lines{others}.")
 }
 
 /// Describes which tasks belong together.
-pub fn treatment(judged: &Judged) -> String {
+pub fn treatment(judged: &JudgedPairs) -> String {
     let Some(groups) = judged.proposed() else {
         return "None: no grouping of the tasks is certain to save anything".to_owned();
     };

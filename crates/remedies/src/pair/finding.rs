@@ -1,7 +1,7 @@
 //! From tasks that share caches to a finding: what they do to each other, and which of them belong together.
 
 use super::evidence;
-use super::judged::Judged;
+use super::judged::JudgedPairs;
 use super::tables;
 use super::tasks::USUAL_WINDOW;
 use crate::command_line::command_line;
@@ -23,7 +23,7 @@ impl Suspicion for Pairing {
 
     fn finding(&self, case: &Case) -> Result<Finding, CaseError> {
         let case = case.traced()?;
-        let judged = Judged::of(case, &self.domains, USUAL_WINDOW)?;
+        let judged = JudgedPairs::of(case, &self.domains, USUAL_WINDOW)?;
         judged.keep(case)?;
         let helps = judged.proposed().is_some();
         let run = case.run.path().display().to_string();
@@ -49,7 +49,7 @@ impl Suspicion for Pairing {
     fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
         let windows = if request.values.is_empty() { vec![USUAL_WINDOW] } else { request.numbers() };
-        let judged = windows.iter().map(|window| Judged::of(case, &self.domains, *window));
+        let judged = windows.iter().map(|window| JudgedPairs::of(case, &self.domains, *window));
         let judged = judged.collect::<Result<Vec<_>, _>>()?;
         // As the tables that are printed, the one that is kept is of the first window.
         judged.first().map_or(Ok(()), |first| first.keep(case))?;

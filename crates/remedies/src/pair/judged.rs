@@ -10,7 +10,7 @@ use nearmiss_record::finding::{Base, LEAST_GAIN, Prediction};
 use nearmiss_record::machine::Machine;
 
 /// All that is known of the tasks of a run.
-pub struct Judged {
+pub struct JudgedPairs {
     pub tasks: Vec<Task>,
     pub left_out: usize,
     pub domains: Domains,
@@ -24,7 +24,7 @@ pub struct Judged {
     pub whole: [Vec<f64>; 2],
 }
 
-impl Judged {
+impl JudgedPairs {
     /// Replays a run with windows of so many instructions.
     pub fn of(case: &Traced, domains: &Domains, window: u64) -> Result<Self, CaseError> {
         let none = || CaseError::Unfit("the run has no two tasks of the command to compare".to_owned());
@@ -33,7 +33,7 @@ impl Judged {
         let seen = parted.pairs()?;
         let schedules = Schedules::of(&seen, &parted.present(), domains);
         let mut whole = parted.groupings(&[&schedules.typical, &schedules.groups])?.into_iter();
-        Ok(Judged {
+        Ok(JudgedPairs {
             left_out: sample.left_out,
             domains: domains.clone(),
             window,
@@ -130,7 +130,7 @@ mod tests {
     use crate::pair::schedules::Schedule;
 
     /// Two tasks of which a grouping saves this much, by the pairs and replayed whole.
-    fn judged(saves: f64) -> Judged {
+    fn judged(saves: f64) -> JudgedPairs {
         let schedules = Schedules {
             standard: 100.0,
             ours: Schedule { cycles: 100.0 - saves, moves: 1.0 },
@@ -138,7 +138,7 @@ mod tests {
             judged: [1, 1, 0],
             ..Schedules::default()
         };
-        Judged {
+        JudgedPairs {
             tasks: Vec::new(),
             left_out: 0,
             domains: Domains { level: 2, cpus_each: 2, count: 2 },

@@ -1,6 +1,6 @@
 //! A run's pairs and schedules as tables.
 
-use super::judged::Judged;
+use super::judged::JudgedPairs;
 use super::{NAME, PARAMETER};
 use nearmiss_analysis::{CaseError, Traced, spread, waits};
 use nearmiss_pairing::Affinity;
@@ -10,7 +10,7 @@ use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{counted, grouped, percent};
 
 /// The rehearsal of a run with one or several windows; the tables behind it are of the first.
-pub fn rehearsal(case: &Traced, judged: &[Judged]) -> Result<Rehearsal, CaseError> {
+pub fn rehearsal(case: &Traced, judged: &[JudgedPairs]) -> Result<Rehearsal, CaseError> {
     let first = judged.first().ok_or_else(|| CaseError::Unfit("no window to rehearse with".to_owned()))?;
     let columns = [PARAMETER, "tasks are placed", "cycles", "of alone", "saved", "moves"];
     Ok(Rehearsal {
@@ -24,13 +24,13 @@ pub fn rehearsal(case: &Traced, judged: &[Judged]) -> Result<Rehearsal, CaseErro
 }
 
 /// The figures behind a finding.
-pub fn evidence(judged: &Judged) -> Vec<Table> {
+pub fn evidence(judged: &JudgedPairs) -> Vec<Table> {
     let columns = [PARAMETER, "tasks are placed", "cycles", "of alone", "saved", "moves"];
     vec![tasks(judged), pairs(judged), table("schedules", &columns, schedules(judged))]
 }
 
 /// Names the proposal, in short.
-fn subject(judged: &Judged) -> String {
+fn subject(judged: &JudgedPairs) -> String {
     let Some(groups) = judged.proposed() else {
         return format!("{}, and no grouping is proposed", counted(judged.tasks.len() as u64, "task"));
     };
@@ -39,7 +39,7 @@ fn subject(judged: &Judged) -> String {
     format!("tasks {}", groups.join(" | "))
 }
 
-fn basis(case: &Traced, judged: &Judged) -> String {
+fn basis(case: &Traced, judged: &JudgedPairs) -> String {
     let (gain, low, high) = judged.gain();
     let whole = if judged.proposed().is_some() { "the groups save" } else { "the best groups would save" };
     let [gain, low, high] = [gain, low, high].map(percent);
@@ -60,7 +60,7 @@ fn basis(case: &Traced, judged: &Judged) -> String {
     )
 }
 
-fn schedules(judged: &Judged) -> Vec<Vec<Cell>> {
+fn schedules(judged: &JudgedPairs) -> Vec<Vec<Cell>> {
     let schedules = &judged.schedules;
     let row = |name: &str, cycles: f64, moves: Option<f64>| {
         vec![
@@ -90,7 +90,7 @@ fn schedules(judged: &Judged) -> Vec<Vec<Cell>> {
     ]
 }
 
-fn tasks(judged: &Judged) -> Table {
+fn tasks(judged: &JudgedPairs) -> Table {
     let group = |task| judged.schedules.groups.iter().position(|group| group.contains(&task));
     let group = |task| group(task).filter(|_| judged.proposed().is_some());
     let row = |task: usize| {
@@ -103,7 +103,7 @@ fn tasks(judged: &Judged) -> Table {
     table("tasks", &["task", "cycles alone", "group"], (0..judged.tasks.len()).map(row).collect())
 }
 
-fn pairs(judged: &Judged) -> Table {
+fn pairs(judged: &JudgedPairs) -> Table {
     let seen = &judged.seen.table;
     let mean = seen.mean().unwrap_or(1.0);
     let mut pairs: Vec<(usize, usize)> = seen.pairs().collect();

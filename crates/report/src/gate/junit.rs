@@ -1,7 +1,7 @@
 //! A gate as JUnit XML: a test a figure.
 
 use super::words::{cause, change, headline, mean, noise, recorder, ruling, whole_title};
-use nearmiss_record::gate::{GateRecord, Judged, Ruling};
+use nearmiss_record::gate::{GateRecord, JudgedFigure, Ruling};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 
 /// The verdict as a suite with the figures as its tests; those beyond their limits failed.
@@ -17,7 +17,7 @@ pub fn junit(record: &GateRecord) -> String {
     page.replacen(" skipped=\"0\"", "", 1)
 }
 
-fn test(figure: &Judged) -> TestCase {
+fn test(figure: &JudgedFigure) -> TestCase {
     let mut status = TestCaseStatus::success();
     if figure.ruling == Ruling::Beyond {
         status = TestCaseStatus::non_success(NonSuccessKind::Failure);
@@ -32,7 +32,7 @@ fn test(figure: &Judged) -> TestCase {
     test
 }
 
-fn message(figure: &Judged) -> String {
+fn message(figure: &JudgedFigure) -> String {
     format!(
         "{}: {} → {}, {} (noise {}), {}",
         whole_title(&figure.name),

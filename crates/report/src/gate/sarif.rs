@@ -1,7 +1,7 @@
 //! A gate as SARIF 2.1.0: a result for each figure beyond its limit, at the source line of its first cause.
 
 use super::words::{cause, change, whole_title};
-use nearmiss_record::gate::{Cause, GateRecord, Judged};
+use nearmiss_record::gate::{Cause, GateRecord, JudgedFigure};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -9,7 +9,7 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// The verdict as a log that code hosts show beside the source. `root` is the directory that paths are relative to: where
 /// the file of a cause lies below it, as a code host does not know other machines' paths.
 pub fn sarif(record: &GateRecord, root: &str) -> String {
-    let beyond: Vec<&Judged> = super::words::beyond(record).collect();
+    let beyond: Vec<&JudgedFigure> = super::words::beyond(record).collect();
     let rules: Vec<Value> = beyond
         .iter()
         .map(|figure| json!({ "id": figure.name, "shortDescription": { "text": format!("More {}", whole_title(&figure.name)) } }))
@@ -24,7 +24,7 @@ pub fn sarif(record: &GateRecord, root: &str) -> String {
     format!("{log:#}\n")
 }
 
-fn result(figure: &Judged, root: &str) -> Value {
+fn result(figure: &JudgedFigure, root: &str) -> Value {
     let causes: Vec<String> = figure.causes.iter().map(|found| cause(found, figure)).collect();
     let text =
         format!("{} {} (limit {}). {}", whole_title(&figure.name), change(figure), figure.limit, causes.join(". "));

@@ -6,7 +6,7 @@ use super::words::{
 use crate::name::{cell, plain, right, wrapped};
 use crate::number::counted;
 use anstyle::{AnsiColor, Style};
-use nearmiss_record::gate::{GateRecord, GatedSide, Judged, Ruling};
+use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Ruling};
 
 /// Columns of a figure's name, its two means, its change and its noise.
 const WIDTHS: [usize; 5] = [24, 15, 15, 10, 9];
@@ -47,7 +47,7 @@ fn table(record: &GateRecord) -> Vec<String> {
     lines
 }
 
-fn figure_row(figure: &Judged) -> String {
+fn figure_row(figure: &JudgedFigure) -> String {
     let indent = if figure.name.starts_with("syscalls.") { "    " } else { "  " };
     let name = format!("{indent}{}", title(&figure.name));
     let cells = [name, mean(figure.old), mean(figure.new), change(figure), noise(figure)];

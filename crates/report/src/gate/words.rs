@@ -3,7 +3,7 @@
 use crate::levels::class_name;
 use crate::name::plain;
 use crate::number::{counted, grouped, scaled};
-use nearmiss_record::gate::{Cause, GateRecord, Judged, PartKind, Ruling};
+use nearmiss_record::gate::{Cause, GateRecord, JudgedFigure, PartKind, Ruling};
 
 /// Below this a change has three digits after the point, and below the next it is a number of events.
 const SMALL: f64 = 0.000_95;
@@ -14,12 +14,12 @@ const LARGE: f64 = 0.1;
 const FEW: f64 = 100.0;
 
 /// Whether a table shows the figure: of single system calls only those that differ.
-pub fn is_shown(figure: &Judged) -> bool {
+pub fn is_shown(figure: &JudgedFigure) -> bool {
     !figure.name.starts_with("syscalls.") || figure.ruling != Ruling::NoDifference
 }
 
 /// The part of a table that the figure stands in.
-pub fn section(figure: &Judged) -> &'static str {
+pub fn section(figure: &JudgedFigure) -> &'static str {
     match figure.name.split('.').next() {
         Some("user") => "User mode",
         Some("kernel") => "Kernel, for the command",
@@ -59,7 +59,7 @@ pub fn mean(value: f64) -> String {
 }
 
 /// `+1.00%`, or `+4` where little is counted or differs; `0` where nothing does.
-pub fn change(figure: &Judged) -> String {
+pub fn change(figure: &JudgedFigure) -> String {
     let sign = if figure.difference < 0.0 { '-' } else { '+' };
     match figure.difference.abs() {
         0.0 => "0".to_owned(),
@@ -68,7 +68,7 @@ pub fn change(figure: &Judged) -> String {
 }
 
 /// `±0.26%`, or `exact` where every recording counted the same.
-pub fn noise(figure: &Judged) -> String {
+pub fn noise(figure: &JudgedFigure) -> String {
     if figure.noise == 0.0 { "exact".to_owned() } else { format!("±{}", share_or_count(figure.noise, figure.old)) }
 }
 
@@ -88,7 +88,7 @@ fn short(number: f64) -> String {
 }
 
 /// Words for a ruling.
-pub fn ruling(figure: &Judged) -> String {
+pub fn ruling(figure: &JudgedFigure) -> String {
     match figure.ruling {
         Ruling::NoDifference => "no difference".to_owned(),
         Ruling::Better => "better".to_owned(),
@@ -100,7 +100,7 @@ pub fn ruling(figure: &Judged) -> String {
 
 /// The verdict in one line.
 pub fn headline(record: &GateRecord) -> String {
-    let beyond: Vec<&Judged> = beyond(record).collect();
+    let beyond: Vec<&JudgedFigure> = beyond(record).collect();
     let Some(first) = beyond.first() else {
         let differ = record.figures.iter().filter(|it| matches!(it.ruling, Ruling::Within | Ruling::Unclear)).count();
         return match differ {
@@ -117,7 +117,7 @@ pub fn headline(record: &GateRecord) -> String {
 }
 
 /// The figures beyond their limits.
-pub fn beyond(record: &GateRecord) -> impl Iterator<Item = &Judged> {
+pub fn beyond(record: &GateRecord) -> impl Iterator<Item = &JudgedFigure> {
     record.figures.iter().filter(|figure| figure.ruling == Ruling::Beyond)
 }
 
@@ -134,7 +134,7 @@ pub fn recorder(record: &GateRecord) -> String {
 }
 
 /// `` `grow` (table) +36 k, 94%: conflict +35 k; table.c:41, called from `insert`, 12,000 calls more ``
-pub fn cause(cause: &Cause, figure: &Judged) -> String {
+pub fn cause(cause: &Cause, figure: &JudgedFigure) -> String {
     let by = cause.difference().unsigned_abs();
     let share = by as f64 / figure.difference.max(1.0);
     let mut text = format!("`{}`", plain(&cause.name));
@@ -184,7 +184,7 @@ mod tests {
     fn changes_are_as_fine_as_they_are_large() {
         let figure = |old: f64, difference: f64, noise: f64| {
             let (limit, ruling) = (Limit::Share(0.02), Ruling::NoDifference);
-            let figure = Judged {
+            let figure = JudgedFigure {
                 name: "user.l1".into(),
                 old,
                 new: old + difference,
@@ -196,7 +196,7 @@ mod tests {
             };
             format!("{} {}", change(&figure), noise_of(&figure))
         };
-        fn noise_of(figure: &Judged) -> String {
+        fn noise_of(figure: &JudgedFigure) -> String {
             noise(figure)
         }
         assert_eq!(figure(1e6, 0.0, 0.0), "0 exact");

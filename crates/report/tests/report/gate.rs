@@ -6,10 +6,10 @@ use nearmiss_record::gate::*;
 use nearmiss_record::model::MissClass;
 use nearmiss_report::gate::{junit, markdown, sarif, text};
 
-fn figure(name: &str, [old, new]: [f64; 2], noise: f64, ruling: Ruling) -> Judged {
+fn figure(name: &str, [old, new]: [f64; 2], noise: f64, ruling: Ruling) -> JudgedFigure {
     let difference = new - old;
     let (limit, causes) = (Limit::Share(0.02), Vec::new());
-    Judged { name: name.to_owned(), old, new, difference, noise, limit, ruling, causes }
+    JudgedFigure { name: name.to_owned(), old, new, difference, noise, limit, ruling, causes }
 }
 
 fn cause(kind: PartKind, name: &str, module: &str, [old, new]: [u64; 2]) -> Cause {

@@ -43,7 +43,7 @@ pub(super) struct Page {
 
 /// Judgement of a page's remote reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct PageJudgement {
     pub cause: Cause,
     /// The node that reads the page most.
     pub best: u8,
@@ -97,7 +97,7 @@ impl Page {
     }
 
     /// Returns the reason why the page's home is another node than that of its readers.
-    pub fn judge(&self) -> Judged {
+    pub fn judge(&self) -> PageJudgement {
         let users = self.users();
         let reads_from = |node: u8| users.iter().filter(|user| user.node == node).map(|user| user.reads).sum::<u64>();
         let reads: u64 = users.iter().map(|user| user.reads).sum();
@@ -124,7 +124,7 @@ impl Page {
             _ => Cause::Read,
         };
         let stored_elsewhere = stores(&|user| user.node != best) > 0;
-        Judged { cause, best, stored_elsewhere }
+        PageJudgement { cause, best, stored_elsewhere }
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             (0..reads).for_each(|_| page.used((tid, node), true, false));
             (0..stores).for_each(|_| page.used((tid, node), false, true));
         }
-        let Judged { cause, best, .. } = page.judge();
+        let PageJudgement { cause, best, .. } = page.judge();
         (cause, best)
     }
 

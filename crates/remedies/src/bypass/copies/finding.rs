@@ -50,7 +50,7 @@ impl Copying {
     }
 
     /// Returns the evidence that the C library's own threshold would do, where it would.
-    fn by_size(&self, judged: &Judged<'_>) -> Option<EvidenceLine> {
+    fn by_size(&self, judged: &RehearsedGroups<'_>) -> Option<EvidenceLine> {
         let chosen: Vec<&Group> = judged.chosen().filter(|one| one.is_worth_it()).map(|one| one.group).collect();
         let least = every::threshold(&chosen, self.groups.iter().chain(&self.rest))?;
         let text = format!(
@@ -63,7 +63,7 @@ impl Copying {
 
     /// Rehearses each group alone on one placement of pages, then those together that gain by themselves, on all
     /// placements; of none, the best one, which needs no more.
-    fn judge(&self, case: &Traced) -> Result<Judged<'_>, CaseError> {
+    fn judge(&self, case: &Traced) -> Result<RehearsedGroups<'_>, CaseError> {
         let each = CopyCosts::new(case, self.groups.iter().map(|group| policy([group])), 1)?;
         let line_bytes = line_bytes(case);
         let all: Vec<One<'_>> = self
@@ -82,7 +82,7 @@ impl Copying {
             [best] if !all[*best].is_worth_it() => (each, best + 1),
             _ => (CopyCosts::new(case, [policy(chosen.iter().map(|at| all[*at].group))], PLACEMENTS)?, 1),
         };
-        Ok(Judged { all, chosen, together, at })
+        Ok(RehearsedGroups { all, chosen, together, at })
     }
 }
 
@@ -122,7 +122,7 @@ impl One<'_> {
 }
 
 /// All groups, rehearsed.
-struct Judged<'a> {
+struct RehearsedGroups<'a> {
     all: Vec<One<'a>>,
     chosen: Vec<usize>,
     together: CopyCosts,
@@ -130,7 +130,7 @@ struct Judged<'a> {
     at: usize,
 }
 
-impl Judged<'_> {
+impl RehearsedGroups<'_> {
     fn chosen(&self) -> impl Iterator<Item = &One<'_>> {
         self.chosen.iter().map(|at| &self.all[*at])
     }
