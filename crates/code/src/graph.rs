@@ -36,7 +36,7 @@ pub(crate) struct Placed {
 
 /// Reason why one instruction may run before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Edge {
     /// The next one in memory.
     Falls,
     /// A branch.
@@ -187,14 +187,14 @@ impl Graph {
     }
 
     /// All that may run just before, and how.
-    pub(crate) fn ways_to(&self, node: Node) -> Vec<(Node, Way)> {
+    pub(crate) fn ways_to(&self, node: Node) -> Vec<(Node, Edge)> {
         let vaddr = self.get(node).instruction.ip();
         let mut ways: Vec<_> =
-            Some(self.before(node)).filter(|&n| n != NONE).map(|n| (n, Way::Falls)).into_iter().collect();
+            Some(self.before(node)).filter(|&n| n != NONE).map(|n| (n, Edge::Falls)).into_iter().collect();
         let ends = self.ends.get(&vaddr).map_or(&[][..], |nodes| newest(nodes));
-        ways.extend(ends.iter().map(|&end| (end, if self.calls(end) { Way::Returns } else { Way::Falls })));
+        ways.extend(ends.iter().map(|&end| (end, if self.calls(end) { Edge::Returns } else { Edge::Falls })));
         let targets = self.targets.get(&vaddr).map_or(&[][..], |nodes| newest(nodes));
-        ways.extend(targets.iter().map(|&from| (from, if self.calls(from) { Way::Enters } else { Way::Jumps })));
+        ways.extend(targets.iter().map(|&from| (from, if self.calls(from) { Edge::Enters } else { Edge::Jumps })));
         ways.retain(|&(from, _)| !self.get(from).gone);
         self.nearest(node, &mut ways);
         ways.sort_unstable_by_key(|&(from, way)| (from, way as u8));
@@ -203,7 +203,7 @@ impl Graph {
     }
 
     /// Keeps, of several processes' instructions at one virtual address, those on the page of `node`; else the latest.
-    fn nearest(&self, node: Node, ways: &mut Vec<(Node, Way)>) {
+    fn nearest(&self, node: Node, ways: &mut Vec<(Node, Edge)>) {
         let page = self.get(node).page;
         let all = ways.clone();
         let vaddr = |node: Node| self.get(node).instruction.ip();

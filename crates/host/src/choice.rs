@@ -52,10 +52,10 @@ pub fn with_touches(
 pub fn touches_here(found: &Found) -> (TouchFigures, bool) {
     static AT_HAND: OnceLock<(TouchFigures, Noise)> = OnceLock::new();
     let (touches, noise) = AT_HAND.get_or_init(|| {
-        let before = quiet::Look::now();
+        let before = quiet::CpuCounts::now();
         let touches = touches::measure();
         // It is too short for a share of the time without a CPU.
-        (touches, Noise { waited_share: None, ..quiet::between(&before, &quiet::Look::now()) })
+        (touches, Noise { waited_share: None, ..quiet::between(&before, &quiet::CpuCounts::now()) })
     });
     let agree = [touches.small_ns, touches.large_ns].into_iter().flatten().all(|figure| figure.stable());
     (touches.clone(), agree && quiet::noisy(noise, found.cpus().count()).is_none())
@@ -67,9 +67,9 @@ pub fn measured_here(found: &Found, again: bool) -> Calibration {
     if let Some((_, calibration)) = at_hand.as_ref().filter(|(of, _)| !again && *of == identity(found)) {
         return calibration.clone();
     }
-    let before = quiet::Look::now();
+    let before = quiet::CpuCounts::now();
     let measured = calibrate(found);
-    let noise = Noise { spread: noise(&measured).spread, ..quiet::between(&before, &quiet::Look::now()) };
+    let noise = Noise { spread: noise(&measured).spread, ..quiet::between(&before, &quiet::CpuCounts::now()) };
     let measured = Calibration { noise: Some(noise), ..measured };
     *at_hand = noisy(found, &measured).map(|_| (identity(found), measured.clone()));
     measured

@@ -22,7 +22,7 @@ const STEAL: usize = 7;
 
 /// The kernel's counts at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct CpuCounts {
     /// Seconds since some moment.
     pub at_s: f64,
     /// Seconds of CPU time that this process had.
@@ -35,37 +35,37 @@ pub struct Look {
     pub other_tasks: Option<u32>,
 }
 
-impl Look {
+impl CpuCounts {
     /// A look at this machine.
-    pub fn now() -> Look {
+    pub fn now() -> CpuCounts {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         let own = clock_gettime(ClockId::ProcessCPUTime);
-        Look {
+        CpuCounts {
             at_s: START.elapsed().as_secs_f64(),
             own_s: own.tv_sec as f64 + own.tv_nsec as f64 * 1e-9,
-            ..Look::under(Path::new("/"))
+            ..CpuCounts::under(Path::new("/"))
         }
     }
 
     /// The counts of `ROOT/proc/stat`.
-    pub fn under(root: &Path) -> Look {
+    pub fn under(root: &Path) -> CpuCounts {
         let stat = std::fs::read_to_string(root.join("proc/stat")).unwrap_or_default();
         let ticks = ticks(&stat);
         let running = stat.lines().find_map(|line| line.strip_prefix("procs_running ")?.trim().parse::<u32>().ok());
         // user nice system idle iowait irq softirq steal guest guest_nice: guests are counted as users too.
         let worked =
             ticks.iter().take(STEAL).enumerate().filter(|(at, _)| !(3..=4).contains(at)).map(|(_, ticks)| ticks);
-        Look {
+        CpuCounts {
             worked_s: (ticks.len() > STEAL).then(|| worked.sum::<f64>() / TICKS),
             stolen_s: ticks.get(STEAL).map(|ticks| ticks / TICKS),
             other_tasks: running.map(|tasks| tasks.saturating_sub(1)),
-            ..Look::default()
+            ..CpuCounts::default()
         }
     }
 }
 
 /// The disturbances of a machine between two looks.
-pub fn between(before: &Look, after: &Look) -> Noise {
+pub fn between(before: &CpuCounts, after: &CpuCounts) -> Noise {
     let elapsed = (after.at_s - before.at_s).max(SHORTEST_S);
     let own = after.own_s - before.own_s;
     let hundredths = |value: f64| (value.max(0.0) * 100.0).round() / 100.0;
@@ -84,9 +84,9 @@ pub fn between(before: &Look, after: &Look) -> Noise {
 /// CPUs that others use now, or that a hypervisor keeps for others, *measured* for a tenth of a second. Programs that this
 /// process started count as others.
 pub fn taken_cpus() -> f64 {
-    let before = Look::now();
+    let before = CpuCounts::now();
     std::thread::sleep(Duration::from_secs_f64(SHORTEST_S));
-    let noise = between(&before, &Look::now());
+    let noise = between(&before, &CpuCounts::now());
     noise.others_cpus.unwrap_or_default() + noise.stolen_cpus.unwrap_or_default()
 }
 
@@ -131,10 +131,10 @@ fn ticks(stat: &str) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn look(root: &Path, stat: &str, at_s: f64, own_s: f64) -> Look {
+    fn look(root: &Path, stat: &str, at_s: f64, own_s: f64) -> CpuCounts {
         std::fs::create_dir_all(root.join("proc")).expect("made");
         std::fs::write(root.join("proc/stat"), stat).expect("written");
-        Look { at_s, own_s, ..Look::under(root) }
+        CpuCounts { at_s, own_s, ..CpuCounts::under(root) }
     }
 
     fn after_two_seconds(ticks: &str, running: u32, own_s: f64) -> Noise {
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn a_kernel_without_figures_leaves_the_waiting() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert_eq!(Look::under(dir.path()), Look::default());
-        let noise = between(&Look::default(), &Look { at_s: 4.0, own_s: 1.0, ..Look::default() });
+        assert_eq!(CpuCounts::under(dir.path()), CpuCounts::default());
+        let noise = between(&CpuCounts::default(), &CpuCounts { at_s: 4.0, own_s: 1.0, ..CpuCounts::default() });
         assert_eq!(noise, Noise { waited_share: Some(0.75), ..Noise::default() });
     }
 }

@@ -50,7 +50,7 @@ impl FromStr for Ready {
 
 /// Result of a look at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Readiness {
     /// The server does not answer.
     Silent,
     /// The server can take datagrams. A server of both kinds may yet listen.
@@ -60,11 +60,11 @@ pub(crate) enum Look {
 }
 
 impl Ready {
-    pub(crate) fn look(&self, tree: Tree) -> Look {
+    pub(crate) fn look(&self, tree: Tree) -> Readiness {
         match self {
             Ready::Listens => open_to(tree),
-            _ if self.connects() => Look::Answers,
-            _ => Look::Silent,
+            _ if self.connects() => Readiness::Answers,
+            _ => Readiness::Silent,
         }
     }
 
@@ -98,16 +98,16 @@ impl Ready {
     }
 }
 
-fn open_to(tree: Tree) -> Look {
+fn open_to(tree: Tree) -> Readiness {
     let processes = tree.processes();
-    let Some(first) = processes.first() else { return Look::Silent };
+    let Some(first) = processes.first() else { return Readiness::Silent };
     let net = PathBuf::from(format!("/proc/{first}/net"));
     let (listening, bound) = (listening(&net), bound(&net));
     let open: HashSet<u64> = processes.iter().flat_map(|pid| sockets(*pid)).collect();
     match (open.is_disjoint(&listening), open.is_disjoint(&bound)) {
-        (false, _) => Look::Answers,
-        (true, false) => Look::Datagrams,
-        (true, true) => Look::Silent,
+        (false, _) => Readiness::Answers,
+        (true, false) => Readiness::Datagrams,
+        (true, true) => Readiness::Silent,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server under a load: start it, wait until it answers, run the load against it, charge it with its CPU time
 //! meanwhile, stop it.
 
-use crate::ready::Look;
+use crate::ready::Readiness;
 use crate::{CpuClock, Error, Finished, Ready, Running, Status, Suspended, Tree, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -140,9 +140,9 @@ impl Serving {
         loop {
             self.still_there("before it answered")?;
             let answers = match load.ready.look(self.tree) {
-                Look::Answers => true,
-                Look::Datagrams => datagrams_since.get_or_insert_with(Instant::now).elapsed() >= DATAGRAMS_ALONE,
-                Look::Silent => false,
+                Readiness::Answers => true,
+                Readiness::Datagrams => datagrams_since.get_or_insert_with(Instant::now).elapsed() >= DATAGRAMS_ALONE,
+                Readiness::Silent => false,
             };
             if answers {
                 // Somebody else may have answered at that address.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::guest_slots::for_a_guest;
-use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPairs, KeptShared, KeptTask, Level};
+use nearmiss_remedies::pair::apply::{KEPT_PAIRS, KEPT_PAIRS_SCHEMA, KeptPairs, KeptShared, KeptTask, SharedLevel};
 use nearmiss_tap::guest::KernelImage;
 use nearmiss_workload::CpuSet;
 use std::path::Path;
@@ -125,7 +125,7 @@ fn a_table_of_a_machine_unlike_this_one() {
         return;
     }
     let shared = |level| Some(KeptShared { machine: "some-clusters".into(), level });
-    let stderr = refused("exec $1 apply pair --table $3 -- $2", shared(Level::L2));
+    let stderr = refused("exec $1 apply pair --table $3 -- $2", shared(SharedLevel::L2));
     assert!(stderr.contains("the table is of tasks that share level l2 on some-clusters"), "{stderr}");
     assert!(stderr.contains("give --domain "), "{stderr}");
 }

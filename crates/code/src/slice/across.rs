@@ -2,8 +2,8 @@
 
 use super::Slice;
 use super::returns;
-use super::states::{Calls, Question, Way};
-use crate::graph::{Node, Way as Edge};
+use super::states::{Calls, Distance, Question};
+use crate::graph::{Edge, Node};
 use crate::place::{FLAGS, Local, STACK_POINTER, ValuePlace, survives_a_call};
 
 /// Calls entered from behind, one within the other.
@@ -13,7 +13,7 @@ const RETURN_ADDRESS: i64 = 8;
 
 impl Slice<'_> {
     /// Requests the value of a place before `node`, from all instructions that may run before `node`.
-    pub(super) fn across(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Way) {
+    pub(super) fn across(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Distance) {
         let ways = self.graph.ways_to(node);
         if ways.is_empty() {
             return self.nothing_before(number, place, way);
@@ -35,7 +35,7 @@ impl Slice<'_> {
         }
     }
 
-    fn nothing_before(&mut self, number: u32, place: ValuePlace, way: Way) {
+    fn nothing_before(&mut self, number: u32, place: ValuePlace, way: Distance) {
         match place {
             ValuePlace::Local(_, reader) => self.lost(number, reader, way),
             ValuePlace::Register(STACK_POINTER | FLAGS) => {}
@@ -44,7 +44,7 @@ impl Slice<'_> {
     }
 
     /// Requests a value needed at a function's entry from before the call.
-    fn at_the_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
+    fn at_the_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Distance) {
         let place = match place {
             ValuePlace::Register(FLAGS) => return,
             ValuePlace::Local(local, reader) if local.base == Some(STACK_POINTER) => {
@@ -63,7 +63,7 @@ impl Slice<'_> {
     }
 
     /// Requests a value needed after a call.
-    fn behind_a_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
+    fn behind_a_call(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Distance) {
         if self.graph.calls_the_kernel(call) {
             return self.through(number, call, place, calls, way);
         }
@@ -85,7 +85,7 @@ impl Slice<'_> {
         }
     }
 
-    fn query_before(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Way) {
+    fn query_before(&mut self, number: u32, call: Node, place: ValuePlace, calls: Calls, way: Distance) {
         self.states.query(Some(number), Question::value(call, place, calls), way);
     }
 
@@ -96,7 +96,7 @@ impl Slice<'_> {
         returns: &[Node],
         place: ValuePlace,
         calls: Calls,
-        way: Way,
+        way: Distance,
     ) {
         let inner = self.entered(calls, call);
         for &node in returns {

@@ -4,7 +4,7 @@
 //! alone. So a value waits also for the loads ahead of its own that have the same base.
 
 use super::Slice;
-use crate::graph::{Node, Way};
+use crate::graph::{Edge, Node};
 use crate::place::number;
 use iced_x86::{Instruction, Register};
 
@@ -23,7 +23,7 @@ impl Slice<'_> {
         }
         while let Some(node) = open.pop() {
             for (before, way) in self.graph.ways_to(node) {
-                let through = matches!(way, Way::Falls | Way::Jumps);
+                let through = matches!(way, Edge::Falls | Edge::Jumps);
                 if !through || visited.len() > MOST_STEPS || visited.contains(&before) || before == load {
                     continue;
                 }

@@ -1,14 +1,14 @@
 //! Values that code keeps in its stack frame or in a variable of a fixed address.
 
 use super::states::{Calls, Question};
-use super::{Slice, Way};
+use super::{Distance, Slice};
 use crate::effects::{Effects, Rebased, rebased};
 use crate::graph::Node;
 use crate::place::{FLAGS, Local, ValuePlace};
 
 impl Slice<'_> {
     /// Requests the sources of a local's value after an instruction.
-    pub(super) fn through_local(&mut self, number: u32, node: Node, read: (Local, Node), calls: Calls, way: Way) {
+    pub(super) fn through_local(&mut self, number: u32, node: Node, read: (Local, Node), calls: Calls, way: Distance) {
         let (local, reader) = read;
         let placed = self.graph.get(node);
         let from = match local.base.map(|base| rebased(&placed.instruction, placed.summary, base)) {
@@ -30,7 +30,7 @@ impl Slice<'_> {
     }
 
     /// The memory was written where no walk sees it: its reader is a load as any other.
-    pub(super) fn lost(&mut self, number: u32, reader: Node, way: Way) {
+    pub(super) fn lost(&mut self, number: u32, reader: Node, way: Distance) {
         let way = self.readers.get(&reader).copied().unwrap_or(way);
         self.load(number, reader, 0, way);
     }

@@ -19,7 +19,7 @@ use crate::{Chain, CoreTimes, Origin};
 use iced_x86::InstructionInfoFactory;
 use returns::Returns;
 use rustc_hash::FxHashMap;
-use states::{Calls, Question, States, Wanted, Way};
+use states::{Calls, Distance, Question, Requested, States};
 
 /// Queries of one walk. Longer walks resolve few of the unknown addresses of libc and sort, for many times the time.
 const MOST_QUESTIONS: usize = 512;
@@ -56,25 +56,25 @@ struct Slice<'a> {
     states: States,
     /// Loads found, with their distances.
     loads: Vec<(Node, u32)>,
-    own: Option<Way>,
+    own: Option<Distance>,
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
     returns: FxHashMap<Node, Returns>,
     /// Readers of locals, with their distances.
-    readers: FxHashMap<Node, Way>,
+    readers: FxHashMap<Node, Distance>,
 }
 
 impl Slice<'_> {
     fn walk(&mut self) {
-        let first = Question { node: self.start, wanted: Wanted::Address, calls: 0 };
-        self.states.query(None, first, Way::default());
+        let first = Question { node: self.start, wanted: Requested::Address, calls: 0 };
+        self.states.query(None, first, Distance::default());
         let mut answers = 0;
         while self.states.count() <= MOST_QUESTIONS && answers < MOST_ANSWERS {
             answers += 1;
             let Some((number, question, way)) = self.states.nearest() else { return };
             match question.wanted {
-                Wanted::Address => self.address(number, question, way),
-                Wanted::Value(place) => self.back(number, question, place, way),
+                Requested::Address => self.address(number, question, way),
+                Requested::Value(place) => self.back(number, question, place, way),
             }
         }
         self.states.give_up_the_open();
@@ -90,14 +90,14 @@ impl Slice<'_> {
         Origin { loads, distances, unknown: self.states.unknown(), own_chain }
     }
 
-    fn address(&mut self, number: u32, question: Question, way: Way) {
+    fn address(&mut self, number: u32, question: Question, way: Distance) {
         for register in self.effects(question.node).address {
             self.states.query(Some(number), Question::register(question.node, register, question.calls), way);
         }
     }
 
     /// Walks back through straight code to the write of the value, or to a join of ways.
-    fn back(&mut self, number: u32, question: Question, place: ValuePlace, way: Way) {
+    fn back(&mut self, number: u32, question: Question, place: ValuePlace, way: Distance) {
         let (mut node, mut way) = (question.node, way);
         while !self.graph.get(node).joined && way.instructions < REACH {
             let before = self.graph.before(node);
@@ -129,7 +129,7 @@ impl Slice<'_> {
     }
 
     /// Requests the sources of a place's value after an instruction.
-    fn through(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Way) {
+    fn through(&mut self, number: u32, node: Node, place: ValuePlace, calls: Calls, way: Distance) {
         if !self.touches(node, place) {
             return self.states.query(Some(number), Question::value(node, place, calls), way);
         }
@@ -140,7 +140,7 @@ impl Slice<'_> {
         }
     }
 
-    fn through_register(&mut self, number: u32, node: Node, register: RegisterNumber, calls: Calls, way: Way) {
+    fn through_register(&mut self, number: u32, node: Node, register: RegisterNumber, calls: Calls, way: Distance) {
         let effects = self.effects(node);
         if effects.may_keep(register) {
             self.states.query(Some(number), Question::register(node, register, calls), way);
@@ -153,7 +153,7 @@ impl Slice<'_> {
     }
 
     /// Requests all values that an instruction computes with.
-    fn values(&mut self, number: u32, node: Node, effects: &Effects, calls: Calls, way: Way) {
+    fn values(&mut self, number: u32, node: Node, effects: &Effects, calls: Calls, way: Distance) {
         for &register in effects.values.iter().filter(|&&register| register != STACK_POINTER) {
             self.states.query(Some(number), Question::register(node, register, calls), way);
         }
@@ -170,9 +170,9 @@ impl Slice<'_> {
     }
 
     /// Notes the load that the value comes from, and requests its address.
-    fn load(&mut self, number: u32, node: Node, calls: Calls, way: Way) {
+    fn load(&mut self, number: u32, node: Node, calls: Calls, way: Distance) {
         let way = way.longer(0, self.times.load_cycles);
-        let order = |way: Way| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
+        let order = |way: Distance| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
         let beside = self.on_the_line_of(node);
         let is_own = node == self.start || beside.contains(&self.start);
         if is_own && self.own.is_none_or(|own| order(way) < order(own)) {
@@ -188,7 +188,7 @@ impl Slice<'_> {
             self.loads.push((load, way.instructions));
         }
         let calls = if node == self.start { 0 } else { calls };
-        self.states.query(Some(number), Question { node, wanted: Wanted::Address, calls }, way);
+        self.states.query(Some(number), Question { node, wanted: Requested::Address, calls }, way);
     }
 
     fn effects(&mut self, node: Node) -> Effects {

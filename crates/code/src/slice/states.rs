@@ -11,7 +11,7 @@ pub(super) type Calls = u32;
 
 /// Value or fact requested at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Wanted {
+pub(super) enum Requested {
     /// The value of a place, just before the instruction.
     Value(ValuePlace),
     /// The address of the instruction's own access.
@@ -22,20 +22,20 @@ pub(super) enum Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     pub node: Node,
-    pub wanted: Wanted,
+    pub wanted: Requested,
     pub calls: Calls,
 }
 
 impl Question {
     /// Returns a query for a place's value before `node`.
     pub(super) fn value(node: Node, place: ValuePlace, calls: Calls) -> Question {
-        Question { node, wanted: Wanted::Value(place), calls }
+        Question { node, wanted: Requested::Value(place), calls }
     }
 
     /// Returns the query without its reader: the value of a local is the same for all that read it.
     fn of_anybody(self) -> Question {
         match self.wanted {
-            Wanted::Value(ValuePlace::Local(local, _)) => {
+            Requested::Value(ValuePlace::Local(local, _)) => {
                 Question::value(self.node, ValuePlace::Local(local, NONE), self.calls)
             }
             _ => self,
@@ -49,21 +49,21 @@ impl Question {
 
 /// Distance of a query from the access under study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub(super) struct Way {
+pub(super) struct Distance {
     /// Instructions.
     pub instructions: u32,
     /// Cycles from the value to the access.
     pub cycles: f32,
 }
 
-impl Way {
-    pub(super) fn longer(self, instructions: u32, cycles: f32) -> Way {
-        Way { instructions: self.instructions + instructions, cycles: self.cycles + cycles }
+impl Distance {
+    pub(super) fn longer(self, instructions: u32, cycles: f32) -> Distance {
+        Distance { instructions: self.instructions + instructions, cycles: self.cycles + cycles }
     }
 }
 
 struct State {
-    way: Way,
+    way: Distance,
     answered: bool,
     unknown: bool,
     from: Vec<u32>,
@@ -81,7 +81,7 @@ pub(super) struct States {
 impl States {
     /// Records that the answer to `dependent` depends on `question`, which lies `way` off. Among ways of equal length the
     /// one of more cycles counts: the value waits for all it is computed from.
-    pub(super) fn query(&mut self, dependent: Option<u32>, question: Question, way: Way) {
+    pub(super) fn query(&mut self, dependent: Option<u32>, question: Question, way: Distance) {
         let next = self.states.len() as u32;
         let number = *self.numbers.entry(question).or_insert(next);
         if number == next {
@@ -101,7 +101,7 @@ impl States {
     }
 
     /// The nearest question not yet answered.
-    pub(super) fn nearest(&mut self) -> Option<(u32, Question, Way)> {
+    pub(super) fn nearest(&mut self) -> Option<(u32, Question, Distance)> {
         while let Some(Reverse((_, number))) = self.open.pop() {
             let state = &mut self.states[number as usize];
             if !std::mem::replace(&mut state.answered, true) {

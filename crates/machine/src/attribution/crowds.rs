@@ -72,7 +72,7 @@ struct Watch {
 }
 
 /// The caches of one level.
-struct Level {
+struct LevelCaches {
     /// Cache instances by CPU.
     instances: Vec<usize>,
     watches: Vec<Watch>,
@@ -90,7 +90,7 @@ enum Found {
 /// See the module's text.
 pub(super) struct Crowds {
     /// Watched levels; `None`: a level without an index by offset.
-    levels: Vec<Option<Level>>,
+    levels: Vec<Option<LevelCaches>>,
     /// Twins' results for the reference that missed last.
     found: [Option<Found>; MAX_LEVELS],
     vcpu: usize,
@@ -101,7 +101,7 @@ pub(super) struct Crowds {
     pub other_waits: Vec<u64>,
 }
 
-impl Level {
+impl LevelCaches {
     fn new(machine: &Machine, cache: &Cache, cpus: usize) -> Option<Self> {
         let number = |cpu| number_of(machine, cache.shared_by, cpu as u64) as usize;
         let instances: Vec<usize> = (0..cpus).map(number).collect();
@@ -110,7 +110,7 @@ impl Level {
             let spread = Spread::new(Config::of(machine, cache).ok()?, instance as u32)?;
             Some(Watch { sets: vec![(0, 0); spread.sets()], spread, misses: 0 })
         };
-        Some(Level { instances, watches: (0..most).map(watch).collect::<Option<_>>()? })
+        Some(LevelCaches { instances, watches: (0..most).map(watch).collect::<Option<_>>()? })
     }
 }
 
@@ -144,7 +144,7 @@ impl Crowds {
     pub fn new(machine: &Machine, cpus: usize) -> Self {
         let levels = 1..=machine.levels().min(MAX_LEVELS);
         Crowds {
-            levels: levels.map(|level| Level::new(machine, machine.data_cache(level)?, cpus)).collect(),
+            levels: levels.map(|level| LevelCaches::new(machine, machine.data_cache(level)?, cpus)).collect(),
             found: [None; MAX_LEVELS],
             vcpu: 0,
             rows: FxHashMap::default(),

@@ -87,7 +87,7 @@ pub use nearmiss_code::KnownCode;
 pub use options::{ModelError, ModelOptions};
 pub use sites::Sites;
 pub use stream::hands::{Hand, Replayed};
-pub use stream::parting::{Parted, Parting, Wanted};
+pub use stream::parting::{Parted, Parting, TaskWindows};
 pub use stream::replay::Replay;
 pub(crate) use stream::round;
 pub use totals::{CacheTotals, ModelTotals, Pollution, SHARED_LINES, SharedLine};

@@ -19,9 +19,9 @@ const TOPOLOGIES: [(u32, u32, u32, u32); 7] =
     [(1, 1, 1, 0), (2, 1, 1, 0), (1, 1, 2, 0), (2, 2, 1, 0), (1, 4, 1, 2), (2, 1, 2, 0), (2, 2, 2, 1)];
 
 /// Parameters of a level, as small numbers.
-type Level = (usize, u32, usize, usize, usize, usize, bool);
+type LevelParameters = (usize, u32, usize, usize, usize, usize, bool);
 
-fn cache(level: u8, kind: CacheKind, l: &Level, line: u64, sharing: Sharing, beyond_page: bool) -> Cache {
+fn cache(level: u8, kind: CacheKind, l: &LevelParameters, line: u64, sharing: Sharing, beyond_page: bool) -> Cache {
     let &(sets, ways, replacement, inclusion, index, _, _) = l;
     let replacement = REPLACEMENTS[replacement];
     let ways = if replacement == Replacement::TreePlru { 1 << (ways % 3) } else { ways };

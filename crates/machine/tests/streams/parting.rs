@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::*;
-use nearmiss_machine::model::{Fast, Hand, Model, ModelOptions, ModelTotals, Parted, Parting, Replay, Wanted};
+use nearmiss_machine::model::{Fast, Hand, Model, ModelOptions, ModelTotals, Parted, Parting, Replay, TaskWindows};
 use nearmiss_machine::observer::{Effective, NullObserver, Observer, Outcome};
 use nearmiss_machine::twin::Slow;
 use nearmiss_record::abi::ChunkHeader;
@@ -30,7 +30,7 @@ fn header(seq: usize, vcpu: u32, records: &[Record]) -> ChunkHeader {
 }
 
 fn parted(wanted: &[(u32, std::ops::Range<u64>)], window: u64, chunks: &[(u32, Vec<Record>)]) -> Parted {
-    let wanted = wanted.iter().map(|(pid, windows)| Wanted { pid: *pid, windows: windows.clone() }).collect();
+    let wanted = wanted.iter().map(|(pid, windows)| TaskWindows { pid: *pid, windows: windows.clone() }).collect();
     let mut parting = Parting::new(wanted, window, 2).unwrap();
     for (seq, (vcpu, records)) in chunks.iter().enumerate() {
         parting.chunk(&header(seq, *vcpu, records), records).unwrap();

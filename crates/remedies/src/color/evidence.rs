@@ -16,7 +16,7 @@ pub struct SubjectEvidence {
     /// Most misses first.
     pub objects: Vec<Objects>,
     /// Nearest first; none where loads wait for stores instead.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelEvidence>,
     /// Functions that miss, with their misses, most first.
     pub functions: Vec<(String, u64)>,
     /// Share of the command's modelled cycles that wait for these misses.
@@ -26,7 +26,7 @@ pub struct SubjectEvidence {
 }
 
 /// Evidence at one level.
-pub struct Level {
+pub struct LevelEvidence {
     /// `L1d`, `L2`, `L3`.
     pub cache: String,
     /// Sets that the objects press on at a time.
@@ -50,7 +50,13 @@ pub struct Level {
 impl SubjectEvidence {
     /// Makes the evidence of a subject with known levels, the cycles that wait for it, and those that it could save at
     /// most.
-    pub fn new(case: &Traced, subject: &Subject, levels: Vec<Level>, wait_cycles: u64, most_saved: u64) -> Self {
+    pub fn new(
+        case: &Traced,
+        subject: &Subject,
+        levels: Vec<LevelEvidence>,
+        wait_cycles: u64,
+        most_saved: u64,
+    ) -> Self {
         let aliased = !subject.aliased.is_empty();
         SubjectEvidence {
             objects: if aliased { aliasing::objects(subject) } else { Objects::crowded(case, subject) },
@@ -113,7 +119,7 @@ impl SubjectEvidence {
     }
 
     fn levels_table(&self) -> Table {
-        let row = |level: &Level| {
+        let row = |level: &LevelEvidence| {
             vec![
                 Cell::text(&level.cache),
                 Cell::Count(level.sets),
@@ -137,7 +143,7 @@ impl SubjectEvidence {
     }
 }
 
-impl Level {
+impl LevelEvidence {
     fn line(&self) -> String {
         format!(
             "{} misses on crowded sets ({} of its data misses), {:.0} lines for each of {} of {} ({} ways): {}.",
@@ -162,7 +168,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// Returns the evidence at a level, from the crowds there.
-pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, helps: bool) -> Level {
+pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, helps: bool) -> LevelEvidence {
     let misses: u64 = crowds.iter().map(|c| c.misses).sum();
     let mean = |figure: &dyn Fn(&Crowd) -> f64| {
         crowds.iter().map(|c| figure(c) * c.misses as f64).sum::<f64>() / misses.max(1) as f64
@@ -170,7 +176,7 @@ pub fn level(case: &Traced, level: usize, crowds: &[&Crowd], verdict: String, he
     let all = case.model.totals.levels.get(level).map_or(0, |tally| tally.data_misses());
     let cache = case.cache(level);
     let suffix = if level == 0 { "d" } else { "" };
-    Level {
+    LevelEvidence {
         cache: format!("L{}{suffix}", level + 1),
         sets: (mean(&|c| c.sets).round() as u64).max(1),
         of_sets: cache.map_or(0, describe::sets),

@@ -3,7 +3,7 @@
 use super::aliasing;
 use super::apply::LEAST_BLOCK_BYTES;
 use super::colors::least_colors;
-use super::evidence::{self, Level, SubjectEvidence};
+use super::evidence::{self, LevelEvidence, SubjectEvidence};
 use super::rehearse::{Colorings, exactness, usual_colors};
 use super::subject::{Class, Subject};
 use super::verdict::level_verdict;
@@ -35,7 +35,7 @@ impl Colors {
         let lines = subject.competing_lines();
         // Neighbours of two colors lie but one apart, which is no further than a few stores.
         let mut least = if subject.aliased.is_empty() { 1 } else { 4 };
-        let levels: Vec<Level> = by_level
+        let levels: Vec<LevelEvidence> = by_level
             .iter()
             .filter_map(|(level, crowds)| {
                 let cache = case.cache(*level)?;
@@ -64,7 +64,7 @@ impl Colors {
         !self.subject.aliased.is_empty() || self.seen.levels.iter().any(|level| level.helps)
     }
 
-    fn heaviest(&self) -> Option<&Level> {
+    fn heaviest(&self) -> Option<&LevelEvidence> {
         self.seen.levels.iter().max_by_key(|level| level.crowded_misses)
     }
 

@@ -1,6 +1,6 @@
 //! The table of pairs as a rehearsal leaves it in a run's directory, for `apply` to take up in a later run.
 
-use super::level::Level;
+use super::level::SharedLevel;
 use nearmiss_analysis::{CannotEngage, CaseError};
 use nearmiss_machine::describe::Domains;
 use nearmiss_pairing::PairTable;
@@ -39,16 +39,16 @@ pub struct KeptShared {
     /// The machine.
     pub machine: String,
     /// The innermost thing that two of its CPUs share.
-    pub level: Level,
+    pub level: SharedLevel,
 }
 
 impl KeptShared {
     /// None where the machine's CPUs share what no level of a kernel's topology stands for.
     pub(super) fn of(machine: &Machine, domains: &Domains) -> Option<Self> {
         let level = match domains.level {
-            _ if domains.cpus_each <= machine.topology.threads_per_core => Level::Smt,
-            2 => Level::L2,
-            3 => Level::L3,
+            _ if domains.cpus_each <= machine.topology.threads_per_core => SharedLevel::Smt,
+            2 => SharedLevel::L2,
+            3 => SharedLevel::L3,
             _ => return None,
         };
         Some(KeptShared { machine: machine.name.clone(), level })

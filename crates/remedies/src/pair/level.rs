@@ -6,7 +6,7 @@ use std::fmt;
 /// Levels that CPUs share, the innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum SharedLevel {
     /// A core: its hardware threads share everything.
     Smt,
     /// A second-level cache.
@@ -17,13 +17,13 @@ pub enum Level {
     Node,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for SharedLevel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Level::Smt => "smt",
-            Level::L2 => "l2",
-            Level::L3 => "l3",
-            Level::Node => "node",
+            SharedLevel::Smt => "smt",
+            SharedLevel::L2 => "l2",
+            SharedLevel::L3 => "l3",
+            SharedLevel::Node => "node",
         })
     }
 }

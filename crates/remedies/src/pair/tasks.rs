@@ -1,7 +1,7 @@
 //! Which tasks of a run are compared, and how much of each.
 
 use nearmiss_analysis::Traced;
-use nearmiss_machine::model::Wanted;
+use nearmiss_machine::model::TaskWindows;
 use nearmiss_record::model::TaskRow;
 
 /// Most tasks: their pairs grow by the square.
@@ -80,8 +80,11 @@ impl Sample {
 
     /// Returns which windows of each task are replayed: late ones, but not the very last, as a count of windows by the
     /// model's instructions is a little off.
-    pub fn wanted(&self) -> Vec<Wanted> {
+    pub fn wanted(&self) -> Vec<TaskWindows> {
         let from = |task: &Task| (task.instructions / self.window.max(1)).saturating_sub(self.windows) / 8 * 7;
-        self.tasks.iter().map(|task| Wanted { pid: task.tid, windows: from(task)..from(task) + self.windows }).collect()
+        self.tasks
+            .iter()
+            .map(|task| TaskWindows { pid: task.tid, windows: from(task)..from(task) + self.windows })
+            .collect()
     }
 }

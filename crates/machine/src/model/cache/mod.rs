@@ -54,7 +54,7 @@ pub(crate) struct Missed {
 
 /// A line that left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Left {
+pub(crate) struct Removed {
     pub address: u64,
     pub page: u32,
     pub insn: u32,
@@ -258,7 +258,7 @@ impl Cache {
     }
 
     /// Takes the line out of its frame; its history then has this standing.
-    pub fn take_out(&mut self, frame: usize, standing: Standing) -> Left {
+    pub fn take_out(&mut self, frame: usize, standing: Standing) -> Removed {
         let gone = std::mem::replace(&mut self.frames[frame], EMPTY);
         let left = self.leave(frame, gone, self.flags[frame]);
         self.states[frame / self.ways].used -= 1;
@@ -283,7 +283,7 @@ impl Cache {
 
     /// Brings a line in. Returns the line that had to go. Its shadow is not concerned.
     #[inline(always)]
-    pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, flags: u8) -> Option<Left> {
+    pub fn fill(&mut self, set: usize, address: u64, line: u32, page: u32, insn: u32, flags: u8) -> Option<Removed> {
         let ways = self.ways;
         let base = set * ways;
         self.fills += 1;
@@ -322,7 +322,7 @@ impl Cache {
     }
 
     /// Takes in a nearer cache's victim: an exclusive cache's way of being filled.
-    pub fn insert_victim(&mut self, set: usize, left: Left, line: u32) -> Option<Left> {
+    pub fn insert_victim(&mut self, set: usize, left: Removed, line: u32) -> Option<Removed> {
         self.shadow_touch(line);
         match self.frame_of(line) {
             Some(frame) => {

@@ -4,7 +4,7 @@
 use super::frame::Frame;
 use super::history::{History, Standing};
 use super::shadow::NONE;
-use super::{Cache, DIRTY, Left, Missed, REUSED};
+use super::{Cache, DIRTY, Missed, REUSED, Removed};
 use nearmiss_record::model::MissClass;
 use nearmiss_record::reference::Kind;
 
@@ -84,7 +84,7 @@ impl Cache {
 
     /// A line that had these flags left `frame`, which was `gone`: its fate is decided.
     #[inline(always)]
-    pub(super) fn leave(&mut self, frame: usize, gone: Frame, flags: u8) -> Left {
+    pub(super) fn leave(&mut self, frame: usize, gone: Frame, flags: u8) -> Removed {
         let Frame { address, page, insn, displaced, blamed, .. } = gone;
         let reused = flags & REUSED != 0;
         if !reused && blamed != NONE {
@@ -97,6 +97,6 @@ impl Cache {
                 history.stands(standing, value);
             }
         }
-        Left { address, page, insn, dirty: flags & DIRTY != 0 }
+        Removed { address, page, insn, dirty: flags & DIRTY != 0 }
     }
 }

@@ -24,7 +24,7 @@ const SPACE_SHIFT: u32 = 64 - LARGE_LOG2 - 16;
 
 /// A level: sets of page numbers, most recent first.
 #[derive(Clone, Debug)]
-struct Level {
+struct TlbLevel {
     ways: usize,
     set_mask: u64,
     pages: Vec<u64>,
@@ -35,12 +35,12 @@ fn ways_of(second: &SecondTlb) -> u32 {
     if second.ways == 0 { 16 } else { second.ways }
 }
 
-impl Level {
+impl TlbLevel {
     fn new(entries: u32, ways: u32) -> Self {
         let entries = entries.max(1) as usize;
         let ways = if ways == 0 { entries } else { (ways as usize).min(entries) };
         let sets = 1usize << (entries / ways).max(1).ilog2();
-        Level { ways, set_mask: sets as u64 - 1, pages: vec![NOBODY; sets * ways] }
+        TlbLevel { ways, set_mask: sets as u64 - 1, pages: vec![NOBODY; sets * ways] }
     }
 
     /// Whether it holds the page; it does from now on.
@@ -57,9 +57,9 @@ impl Level {
 /// Translation of one core's data addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Translation {
-    first: Level,
-    first_large: Option<Level>,
-    second: Option<Level>,
+    first: TlbLevel,
+    first_large: Option<TlbLevel>,
+    second: Option<TlbLevel>,
     /// Virtual addresses that are to lie in large pages: ascending, disjoint.
     to_be_large: Vec<(u64, u64)>,
     miss: Ticks,
@@ -74,9 +74,9 @@ impl Translation {
     pub fn new(tlb: &Tlb, pages: &PagePolicy) -> Self {
         let walk = tlb.second.map_or([0; 2], |second| [second.walk_cycles, second.large_walk_cycles]);
         Translation {
-            first: Level::new(tlb.entries, tlb.ways),
-            first_large: (tlb.large_entries > 0).then(|| Level::new(tlb.large_entries, 0)),
-            second: tlb.second.map(|second| Level::new(second.entries, ways_of(&second))),
+            first: TlbLevel::new(tlb.entries, tlb.ways),
+            first_large: (tlb.large_entries > 0).then(|| TlbLevel::new(tlb.large_entries, 0)),
+            second: tlb.second.map(|second| TlbLevel::new(second.entries, ways_of(&second))),
             to_be_large: to_be_large(tlb, pages),
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),

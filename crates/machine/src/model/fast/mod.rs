@@ -14,7 +14,7 @@ pub(in crate::model) mod summary;
 use crate::model::cache::bytes::mask_within;
 use crate::model::cache::history::Standing;
 use crate::model::cache::spot::Spot;
-use crate::model::cache::{Cache, DIRTY, Left, WRITABLE};
+use crate::model::cache::{Cache, DIRTY, Removed, WRITABLE};
 use crate::model::engine::{Access, Drained, Engine};
 use crate::model::fast::bus::Bus;
 use crate::model::fast::combining::Buffers;
@@ -447,7 +447,7 @@ impl Fast {
     }
 
     /// Handles an evicted line: nearer copies go if the cache is inclusive, the line goes outward.
-    pub(in crate::model) fn evicted(&mut self, at: usize, mut gone: Left, access: &Access, outcome: &mut Outcome) {
+    pub(in crate::model) fn evicted(&mut self, at: usize, mut gone: Removed, access: &Access, outcome: &mut Outcome) {
         if self.caches[at].inclusive {
             let bytes = 1u64 << self.caches[at].line_log2;
             for &nearer in &self.plan.instances[at].nearer {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Windows to keep of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TaskWindows {
     /// Thread id, as recorded.
     pub pid: u32,
     /// From 0, the task's first.
@@ -39,7 +39,7 @@ pub(super) struct Stream {
 /// Takes a trace apart, chunk by chunk.
 pub struct Parting {
     placing: Placing,
-    wanted: Vec<Wanted>,
+    wanted: Vec<TaskWindows>,
     streams: Vec<Stream>,
     /// Windows that came so far, by task.
     seen: Vec<u64>,
@@ -49,9 +49,9 @@ pub struct Parting {
 
 impl Parting {
     /// Prepares for a recording on so many CPUs. Refuses no task, a task named twice and windows of no instructions.
-    pub fn new(wanted: Vec<Wanted>, window_instructions: u64, recorded_cpus: u32) -> Result<Self, ModelError> {
+    pub fn new(wanted: Vec<TaskWindows>, window_instructions: u64, recorded_cpus: u32) -> Result<Self, ModelError> {
         let lanes: Vec<Placed> =
-            wanted.iter().zip(0..).map(|(Wanted { pid, .. }, cpu)| Placed { pid: *pid, cpu }).collect();
+            wanted.iter().zip(0..).map(|(TaskWindows { pid, .. }, cpu)| Placed { pid: *pid, cpu }).collect();
         let placing = Placing::new(&lanes, window_instructions, recorded_cpus, lanes.len() as u32)?;
         let (streams, seen) = (vec![Stream::default(); wanted.len()], vec![0; wanted.len()]);
         Ok(Parting { placing, wanted, streams, seen, code: Vec::new(), window: window_instructions })

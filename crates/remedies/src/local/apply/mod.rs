@@ -27,7 +27,7 @@ use outside::{Mover, Plan};
 
 /// The remedy in place around a command. Nothing of it persists.
 #[derive(Debug)]
-pub struct Around {
+pub struct NumaEngagement {
     preload: Option<Preload>,
     plan: Vec<usize>,
     follower: Option<Follower<Binder>>,
@@ -42,7 +42,7 @@ pub struct Around {
 }
 
 /// Puts a command under the remedy.
-pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), CannotEngage> {
+pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, NumaEngagement), CannotEngage> {
     let nodes = Node::with_memory()?;
     args.check(&nodes)?;
     let plan = match &args.bind {
@@ -83,7 +83,7 @@ pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), Cann
     };
     let (follower, mover) = (None, None);
     let (pools, homes) = (args.pools.is_some(), !homes.is_empty());
-    Ok((workload, Around { preload, plan, follower, outside, mover, balancing, report, pools, homes }))
+    Ok((workload, NumaEngagement { preload, plan, follower, outside, mover, balancing, report, pools, homes }))
 }
 
 /// The memory policy that all processes of the command inherit.
@@ -174,7 +174,7 @@ pub(super) fn abilities() -> Vec<Ability> {
     ]
 }
 
-impl Around {
+impl NumaEngagement {
     /// Reports the acts since the last report, provided that the launched process `pid` was under the remedy.
     pub fn report(&mut self, pid: i32) -> Result<Report, NotEngaged> {
         let parts = self.preload.as_ref().map(|preload| preload.confirm(pid)).transpose()?.unwrap_or_default();
@@ -240,7 +240,7 @@ impl Around {
     }
 }
 
-impl Drop for Around {
+impl Drop for NumaEngagement {
     fn drop(&mut self) {
         if let Some(before) = self.balancing.take() {
             // Nobody is left to receive an error.
@@ -253,7 +253,7 @@ fn count(parts: &LibraryCountsList, library: &str, name: &str) -> u64 {
     parts.iter().find(|part| part.library == library).map_or(0, |part| part.counter(name))
 }
 
-impl Engagement for Around {
+impl Engagement for NumaEngagement {
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
         if !self.plan.is_empty() {
             self.follow(pid)?;

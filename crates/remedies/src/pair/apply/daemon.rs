@@ -1,7 +1,7 @@
 //! The daemon: it follows the tasks of a command, and puts those in the table on the domains where they cost least.
 
 use super::domains::{Domains, sizes};
-use super::followed::{Left, Task, tasks_under};
+use super::followed::{Exempt, Task, tasks_under};
 use super::plan_basis::PlanBasis;
 use super::plans::{among, apart, by_member};
 use super::refusals::is_real_time;
@@ -99,7 +99,7 @@ impl Daemon {
             return;
         }
         let is_own = self.tasks.first().is_some_and(|first| first.original != original);
-        let left = is_own.then_some(Left::OwnMask);
+        let left = is_own.then_some(Exempt::OwnMask);
         self.report.own_masks += u64::from(is_own);
         let slot = self.table.slot_of(order, |slot| self.tasks.iter().any(|task| task.slot == Some(slot)));
         self.report.known += u64::from(slot.is_some());
@@ -159,11 +159,11 @@ impl Daemon {
         known.place = None;
         if !mask_is_ours {
             known.original = mask;
-            known.left = (!self.override_masks).then_some(Left::OwnMask);
+            known.left = (!self.override_masks).then_some(Exempt::OwnMask);
             self.report.own_masks += 1;
         }
         if is_real_time {
-            known.left = Some(Left::RealTime);
+            known.left = Some(Exempt::RealTime);
             self.report.real_time += 1;
         }
         // It gives back what it has of ours. The guardian tries again where the kernel does not let us now.
@@ -268,7 +268,7 @@ mod tests {
         let table = Table::kept(KeptPairs { tasks, ..KeptPairs::default() });
         let single = |cpu: usize| [cpu].into_iter().collect::<CpuSet>();
         let cpus: Vec<CpuSet> = all.iter().take(2).map(single).collect();
-        let domains = Domains { level: crate::pair::level::Level::L2, cpus: cpus.clone() };
+        let domains = Domains { level: crate::pair::level::SharedLevel::L2, cpus: cpus.clone() };
         let mut daemon = Daemon::new(process, true, table, domains, Duration::from_secs(3600), false).unwrap();
         let mask = || CpuSet::of_task(process.task).unwrap();
         daemon.put(0, 0);

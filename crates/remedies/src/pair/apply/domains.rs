@@ -1,19 +1,19 @@
 //! Groups of CPUs that share something, as this machine's kernel lists them.
 
-use crate::pair::level::Level;
+use crate::pair::level::SharedLevel;
 use nearmiss_analysis::CannotEngage;
 use nearmiss_workload::CpuSet;
 use std::fs;
 use std::path::Path;
 
 /// All, the innermost first.
-const LEVELS: [Level; 4] = [Level::Smt, Level::L2, Level::L3, Level::Node];
+const LEVELS: [SharedLevel; 4] = [SharedLevel::Smt, SharedLevel::L2, SharedLevel::L3, SharedLevel::Node];
 
 /// The CPUs that we may use, in groups that share something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
     /// Level that they share.
-    pub level: Level,
+    pub level: SharedLevel,
     /// Ascending; no CPU is in two.
     pub cpus: Vec<CpuSet>,
 }
@@ -22,7 +22,7 @@ impl Domains {
     /// Finds the domains of a level; without one, of the innermost level at which there are two domains to choose
     /// between, else of the innermost at which CPUs share anything. `system` is `/sys/devices/system`. Errors: one CPU,
     /// or none that share.
-    pub fn find(system: &Path, allowed: &CpuSet, wanted: Option<Level>) -> Result<Self, CannotEngage> {
+    pub fn find(system: &Path, allowed: &CpuSet, wanted: Option<SharedLevel>) -> Result<Self, CannotEngage> {
         if allowed.len() < 2 {
             let why = format!("pair needs two CPUs at least; this process may use CPU {allowed} alone");
             return Err(CannotEngage::Parameters(why));
@@ -49,7 +49,7 @@ pub fn sizes(tasks: usize, cpus: &[usize]) -> Vec<usize> {
     sizes
 }
 
-fn nothing_shared(allowed: &CpuSet, wanted: Option<Level>) -> String {
+fn nothing_shared(allowed: &CpuSet, wanted: Option<SharedLevel>) -> String {
     match wanted {
         Some(level) => format!(
             "no two of the CPUs {allowed} share a domain of level {level} here; leave --domain out, and the innermost \
@@ -59,7 +59,7 @@ fn nothing_shared(allowed: &CpuSet, wanted: Option<Level>) -> String {
     }
 }
 
-fn domains(system: &Path, allowed: &CpuSet, level: Level) -> Vec<CpuSet> {
+fn domains(system: &Path, allowed: &CpuSet, level: SharedLevel) -> Vec<CpuSet> {
     let mut found: Vec<CpuSet> = Vec::new();
     for cpu in allowed.iter().filter(|cpu| system.join(format!("cpu/cpu{cpu}")).exists()) {
         let list = list(system, cpu, level).and_then(|list| list.trim().parse::<CpuSet>().ok());
@@ -72,13 +72,13 @@ fn domains(system: &Path, allowed: &CpuSet, level: Level) -> Vec<CpuSet> {
 }
 
 /// Returns which CPUs a CPU shares a level with, as a list.
-fn list(system: &Path, cpu: usize, level: Level) -> Option<String> {
+fn list(system: &Path, cpu: usize, level: SharedLevel) -> Option<String> {
     let of_cpu = system.join(format!("cpu/cpu{cpu}"));
     match level {
-        Level::Smt => fs::read_to_string(of_cpu.join("topology/thread_siblings_list")).ok(),
-        Level::L2 => cache(&of_cpu, "2"),
-        Level::L3 => cache(&of_cpu, "3"),
-        Level::Node => {
+        SharedLevel::Smt => fs::read_to_string(of_cpu.join("topology/thread_siblings_list")).ok(),
+        SharedLevel::L2 => cache(&of_cpu, "2"),
+        SharedLevel::L3 => cache(&of_cpu, "3"),
+        SharedLevel::Node => {
             let nodes = fs::read_dir(system.join("node")).ok()?.flatten();
             let lists = nodes.filter_map(|node| fs::read_to_string(node.path().join("cpulist")).ok());
             let has = |list: &String| list.trim().parse::<CpuSet>().is_ok_and(|cpus| cpus.contains(cpu));
@@ -121,7 +121,11 @@ pub(super) mod tests {
         place
     }
 
-    fn found(place: &tempfile::TempDir, allowed: &str, wanted: Option<Level>) -> Result<(Level, Vec<String>), String> {
+    fn found(
+        place: &tempfile::TempDir,
+        allowed: &str,
+        wanted: Option<SharedLevel>,
+    ) -> Result<(SharedLevel, Vec<String>), String> {
         let domains = Domains::find(place.path(), &allowed.parse().unwrap(), wanted).map_err(|e| {
             assert_eq!(e.exit_code(), 125);
             e.to_string()
@@ -134,17 +138,21 @@ pub(super) mod tests {
         let smt =
             machine(&[["0-1", "0-1", "0-3"], ["0-1", "0-1", "0-3"], ["2-3", "2-3", "0-3"], ["2-3", "2-3", "0-3"]]);
         let two = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
-        assert_eq!(found(&smt, "0-3", None), Ok((Level::Smt, two("0-1", "2-3"))));
-        assert_eq!(found(&smt, "0-2", None), Ok((Level::Smt, two("0-1", "2"))));
-        assert_eq!(found(&smt, "0-3", Some(Level::L3)), Ok((Level::L3, vec!["0-3".to_owned()])));
-        assert_eq!(found(&smt, "0,2", None), Ok((Level::L3, vec!["0,2".to_owned()])), "one domain is better than none");
+        assert_eq!(found(&smt, "0-3", None), Ok((SharedLevel::Smt, two("0-1", "2-3"))));
+        assert_eq!(found(&smt, "0-2", None), Ok((SharedLevel::Smt, two("0-1", "2"))));
+        assert_eq!(found(&smt, "0-3", Some(SharedLevel::L3)), Ok((SharedLevel::L3, vec!["0-3".to_owned()])));
+        assert_eq!(
+            found(&smt, "0,2", None),
+            Ok((SharedLevel::L3, vec!["0,2".to_owned()])),
+            "one domain is better than none"
+        );
     }
 
     #[test]
     fn one_cpu_and_cpus_that_share_nothing_are_refused() {
         let plain = machine(&[["0", "0", "0-1"], ["1", "1", "0-1"]]);
         assert!(found(&plain, "1", None).unwrap_err().contains("may use CPU 1 alone"));
-        let refused = found(&plain, "0-1", Some(Level::Smt)).unwrap_err();
+        let refused = found(&plain, "0-1", Some(SharedLevel::Smt)).unwrap_err();
         assert!(refused.contains("share a domain of level smt") && refused.contains("--domain"), "{refused}");
         let alone = machine(&[["0", "0", "0"], ["1", "1", "1"]]);
         fs::remove_dir_all(alone.path().join("node")).unwrap();

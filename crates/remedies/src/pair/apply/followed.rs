@@ -14,12 +14,12 @@ pub struct Task {
     /// Place that the task was put on.
     pub place: Option<usize>,
     /// Why the task is left alone, if it is.
-    pub left: Option<Left>,
+    pub left: Option<Exempt>,
 }
 
 /// Why a task is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Exempt {
     /// The program has set the task's mask.
     OwnMask,
     /// The task is a real-time task.

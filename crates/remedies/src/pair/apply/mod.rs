@@ -16,7 +16,7 @@ mod report;
 mod table;
 
 pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptShared, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
-pub use super::level::Level;
+pub use super::level::SharedLevel;
 pub use options::{Args, With};
 pub use report::{Report, Scheduler, Together, Verified};
 
@@ -40,7 +40,7 @@ const KERNEL: &str = "/sys/kernel";
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The remedy in place around a command.
-pub struct Around {
+pub struct PairEngagement {
     args: Args,
     domains: Domains,
     follower: Option<Follower<Daemon>>,
@@ -50,8 +50,8 @@ pub struct Around {
 }
 
 /// Puts a command under the remedy. Errors: the reason that forbids it.
-pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, Around), CannotEngage> {
-    Ok((workload, Around::new(args, None)?))
+pub fn apply(workload: Workload, args: &Args) -> Result<(Workload, PairEngagement), CannotEngage> {
+    Ok((workload, PairEngagement::new(args, None)?))
 }
 
 /// Puts a command under the remedy for the registry, with the options as they were given.
@@ -62,7 +62,7 @@ pub(super) fn engage(workload: Workload, given: &ArgMatches) -> Result<Applied, 
 /// Puts a process that runs already under the remedy for the registry.
 pub(super) fn attach(pid: i32, given: &ArgMatches) -> Result<Box<dyn Engagement>, CannotEngage> {
     let process = running(pid)?;
-    let mut around = Around::new(&args::<Args>(given)?, Some(&process))?;
+    let mut around = PairEngagement::new(&args::<Args>(given)?, Some(&process))?;
     around.begin(&process, true)?;
     Ok(Box::new(around))
 }
@@ -115,7 +115,11 @@ fn kernel_allows(tasks: &[i32], with: With) -> Result<(), CannotEngage> {
 }
 
 /// The domains that a table is for, unless others are requested. Errors: this machine has none of them.
-fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, requested: Option<Level>) -> Result<Domains, CannotEngage> {
+fn domains_for(
+    kept: Option<&KeptPairs>,
+    allowed: &CpuSet,
+    requested: Option<SharedLevel>,
+) -> Result<Domains, CannotEngage> {
     let find = |level| Domains::find(Path::new(SYSTEM), allowed, level);
     let Some(shared) = kept.and_then(|kept| kept.shared.as_ref()).filter(|_| requested.is_none()) else {
         return find(requested);
@@ -130,7 +134,7 @@ fn domains_for(kept: Option<&KeptPairs>, allowed: &CpuSet, requested: Option<Lev
     })
 }
 
-impl Around {
+impl PairEngagement {
     /// Makes the remedy for a process, none if it is a child of ours that has not begun.
     fn new(args: &Args, process: Option<&TaskId>) -> Result<Self, CannotEngage> {
         let tasks = process.map_or_else(|| vec![0], |process| tasks_under(process).iter().map(|id| id.task).collect());
@@ -144,7 +148,7 @@ impl Around {
         }
         let domains = domains_for(kept.as_ref(), &allowed, args.domain)?;
         let unlike = kept.and_then(|kept| kept.shared).filter(|shared| shared.level != domains.level);
-        let around = Around { args: args.clone(), domains, follower: None, scheduler: None, unlike };
+        let around = PairEngagement { args: args.clone(), domains, follower: None, scheduler: None, unlike };
         match args.with {
             With::SchedExt => drop(around.kept()?),
             With::Affinity => drop(around.table()?),
@@ -245,7 +249,7 @@ impl Around {
     }
 }
 
-impl Engagement for Around {
+impl Engagement for PairEngagement {
     fn started(&mut self, pid: i32) -> Result<(), CannotEngage> {
         self.begin(&running(pid)?, false)
     }

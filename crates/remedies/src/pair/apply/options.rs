@@ -1,6 +1,6 @@
 //! Command-line arguments of `apply pair`.
 
-use crate::pair::level::Level;
+use crate::pair::level::SharedLevel;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Args {
     pub table: Option<PathBuf>,
     /// Level that the tasks of a group are to share [default: the innermost that there are two of, else the innermost]
     #[arg(long, value_enum, value_name = "LEVEL")]
-    pub domain: Option<Level>,
+    pub domain: Option<SharedLevel>,
     /// How often masks are looked at and groups are planned anew
     #[arg(long, value_name = "T", default_value = "1s", value_parser = period)]
     pub period: Duration,
