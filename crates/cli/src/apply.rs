@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 /// Arguments that `apply` takes beside a remedy's own options.
 #[derive(clap::Args)]
-struct Own {
+struct ApplyArgs {
     /// Write what was done here, as JSON
     #[arg(long, value_name = "FILE", value_parser = crate::destination::json_file)]
     json: Option<PathBuf>,
@@ -37,7 +37,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
     let arguments = |command, remedy: &nearmiss_analysis::Remedy| {
         let has_attach = remedy.attach.is_some();
-        let arguments = Own::augment_args((remedy.options)(command));
+        let arguments = ApplyArgs::augment_args((remedy.options)(command));
         arguments.mut_arg("pid", |pid| pid.hide(!has_attach))
     };
     of_remedies(command, remedies, |remedy| remedy.apply_help, arguments)
@@ -46,7 +46,7 @@ pub fn arguments(command: Command, remedies: Remedies) -> Command {
 /// Runs the verb. The command's exit status is ours.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = chosen_remedy(given, remedies)?;
-    let own = Own::from_arg_matches(given)?;
+    let own = ApplyArgs::from_arg_matches(given)?;
     let failed = |code: u8, what: &dyn std::fmt::Display| {
         exit::print_message(&what.to_string());
         Ok(ExitCode::from(code))

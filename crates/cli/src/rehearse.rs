@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 /// Arguments that `rehearse` takes beside the remedy's parameter, and beside those of the model where one is made.
 #[derive(clap::Args)]
-struct Own {
+struct RehearseArgs {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
     #[command(flatten)]
@@ -32,7 +32,7 @@ fn has_model(remedy: &Remedy) -> bool {
 pub fn arguments(command: Command, remedies: Remedies) -> Command {
     let arguments = |command: Command, remedy: &Remedy| {
         let command = if has_model(remedy) { ModelArgs::augment_args(command) } else { command };
-        Own::augment_args(command).arg(values(remedy.parameter)).args(remedy.limit.map(limit))
+        RehearseArgs::augment_args(command).arg(values(remedy.parameter)).args(remedy.limit.map(limit))
     };
     of_remedies(command, remedies, |remedy| remedy.rehearse_help, arguments)
 }
@@ -58,7 +58,7 @@ fn limit(parameter: Parameter) -> Arg {
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = chosen_remedy(given, remedies)?;
-    let Own { run, shown } = Own::from_arg_matches(given)?;
+    let RehearseArgs { run, shown } = RehearseArgs::from_arg_matches(given)?;
     let model = if has_model(remedy) { ModelArgs::from_arg_matches(given)? } else { ModelArgs::default() };
     let how = How { model, shown };
     let mut values: Vec<Value> = given.get_many(remedy.parameter.name).into_iter().flatten().cloned().collect();

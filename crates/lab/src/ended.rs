@@ -11,7 +11,7 @@ pub(crate) const TIMES: [&str; 4] = [WALL, CPU, "user_s", "system_s"];
 /// How a cell ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum Ending {
     /// The cell's command succeeded, and all figures are there.
     Done,
     /// The cell's command succeeded, and a figure is missing: those that are there count.
@@ -36,7 +36,7 @@ pub struct Ended {
     /// Number of the repetition, counted from 1.
     pub repetition: u32,
     /// How the cell ended.
-    pub how: How,
+    pub how: Ending,
     /// The command's exit status; none: a signal ended it.
     pub exit: Option<u8>,
     /// The signal that ended the command.
@@ -57,7 +57,7 @@ pub struct Ended {
 impl Ended {
     /// Returns whether the cell's figures count, as far as they are there.
     pub fn counts(&self) -> bool {
-        matches!(self.how, How::Done | How::Incomplete)
+        matches!(self.how, Ending::Done | Ending::Incomplete)
     }
 
     /// A figure, if it counts.

@@ -1,6 +1,6 @@
 //! A lab's cells as a table in a Parquet file: a row a cell, a column an axis, a column a figure.
 
-use crate::{Ended, Error, How, Lab};
+use crate::{Ended, Ending, Error, Lab};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::Result;
@@ -58,12 +58,12 @@ fn columns(lab: &Lab) -> Vec<(String, Values)> {
     with_unique_names(columns)
 }
 
-fn how(how: How) -> &'static str {
+fn how(how: Ending) -> &'static str {
     match how {
-        How::Done => "done",
-        How::Incomplete => "incomplete",
-        How::Failed => "failed",
-        How::TimedOut => "timed-out",
+        Ending::Done => "done",
+        Ending::Incomplete => "incomplete",
+        Ending::Failed => "failed",
+        Ending::TimedOut => "timed-out",
     }
 }
 

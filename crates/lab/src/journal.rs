@@ -76,7 +76,7 @@ impl Journal {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::How;
+    use crate::Ending;
 
     fn ended(cell: &str) -> Ended {
         Ended {
@@ -85,7 +85,7 @@ mod tests {
             workload: "a".to_owned(),
             levels: [].into(),
             repetition: 1,
-            how: How::Done,
+            how: Ending::Done,
             exit: Some(0),
             signal: None,
             why: None,

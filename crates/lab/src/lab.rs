@@ -6,7 +6,7 @@ use crate::executor::Executor;
 use crate::journal::{self, Journal};
 use crate::rounds::{self, EndedCells, round};
 use crate::site::{RECORD, Site};
-use crate::{Changes, Ended, Error, How, Slurm, Spec, changed, file_system, host, left};
+use crate::{Changes, Ended, Ending, Error, Slurm, Spec, changed, file_system, host, left};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -193,7 +193,7 @@ impl Lab {
 
     /// Makes the cells run once more that failed, ran out of time or lack a figure.
     pub fn retry(&mut self) {
-        self.ended.retain(|_, ended| ended.how == How::Done);
+        self.ended.retain(|_, ended| ended.how == Ending::Done);
     }
 
     /// Whether a process works on the lab now, and waits for the cells of this job.

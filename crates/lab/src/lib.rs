@@ -41,12 +41,12 @@ mod slurm;
 mod spec;
 
 pub use case::{Case, Cell};
-pub use ended::{Ended, How};
+pub use ended::{Ended, Ending};
 pub use error::Error;
 pub use executor::{CellSink, Executor, Local};
 pub use lab::{About, Event, Lab, SCHEMA};
 pub use reading::Changes;
-pub use show::{Entry, MetricTable, Ratio, Row, Show, Totals, Wanted};
+pub use show::{Entry, MetricTable, Ratio, Row, Selection, Show, Totals};
 pub use site::Site;
 pub use slurm::Slurm;
 pub use spec::{Guest, Spec};

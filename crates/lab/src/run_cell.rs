@@ -9,7 +9,7 @@ use crate::hotplug::{self, Offline};
 use crate::placeholder::fill;
 use crate::site::{Site, blank, keep};
 use crate::spec::{Figure, Spec};
-use crate::{Ended, Error, How, page_cache};
+use crate::{Ended, Ending, Error, page_cache};
 use nearmiss_record::units::Bytes;
 use nearmiss_workload::{Finished, Running, Workload};
 use std::collections::BTreeMap;
@@ -63,14 +63,14 @@ fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'
 
 /// Why a cell has no figures, or why the lab cannot go on.
 enum Wrong {
-    Cell(How, String),
+    Cell(Ending, String),
     Lab(Error),
 }
 
 impl From<Error> for Wrong {
     fn from(error: Error) -> Self {
         match error {
-            Error::Launch(error) => Wrong::Cell(How::Failed, error.to_string()),
+            Error::Launch(error) => Wrong::Cell(Ending::Failed, error.to_string()),
             error => Wrong::Lab(error),
         }
     }
@@ -94,7 +94,7 @@ fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended)
     ended.figures = times(&finished);
     let figures = read_figures(site.spec, case, places, &values, ended);
     succeeded(&finished, in_time, limit, "")?;
-    figures.map_err(|why| Wrong::Cell(How::Incomplete, why))
+    figures.map_err(|why| Wrong::Cell(Ending::Incomplete, why))
 }
 
 /// Gives each directory a fresh file system, if the case has one.
@@ -105,14 +105,15 @@ fn mount(
     values: &BTreeMap<String, String>,
 ) -> Result<Vec<Mounted>, Wrong> {
     let Some(of) = case.file_system(site.spec) else { return Ok(Vec::new()) };
-    let size = Bytes::parse(&fill(&of.size, values)).map_err(|error| Wrong::Cell(How::Failed, error))?;
+    let size = Bytes::parse(&fill(&of.size, values)).map_err(|error| Wrong::Cell(Ending::Failed, error))?;
     let limit = Duration::from_secs_f64(site.spec.timeout_s);
     let mount = |directory: &PathBuf| {
         let image = directory.with_extension("image");
         file_system::make_image(&image, size.0)?;
         let (finished, in_time) = run_command(command::mkfs(of, &image, values), &places.out.join("mkfs"), limit)?;
         succeeded(&finished, in_time, limit, &format!("`mkfs.{}` ", of.kind))?;
-        let why = |error| Wrong::Cell(How::Failed, format!("{} on a loop device cannot be mounted: {error}", of.kind));
+        let why =
+            |error| Wrong::Cell(Ending::Failed, format!("{} on a loop device cannot be mounted: {error}", of.kind));
         Mounted::at(directory, &image, &of.kind, &of.mount).map_err(why)
     };
     places.directories.iter().map(mount).collect()
@@ -121,8 +122,8 @@ fn mount(
 fn succeeded(finished: &Finished, in_time: bool, limit: Duration, who: &str) -> Result<(), Wrong> {
     match (in_time, finished.status.success()) {
         (true, true) => Ok(()),
-        (true, false) => Err(Wrong::Cell(How::Failed, format!("{who}{}", finished.status.in_words()))),
-        (false, _) => Err(Wrong::Cell(How::TimedOut, format!("{who}was killed after {} s", limit.as_secs_f64()))),
+        (true, false) => Err(Wrong::Cell(Ending::Failed, format!("{who}{}", finished.status.in_words()))),
+        (false, _) => Err(Wrong::Cell(Ending::TimedOut, format!("{who}was killed after {} s", limit.as_secs_f64()))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::rounds::is_wide;
 use crate::spec::listed;
-use crate::{Ended, Error, How, Lab};
+use crate::{Ended, Ending, Error, Lab};
 use nearmiss_verify::{Better, Summary, of_pairs, summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const ALPHA: f64 = 0.05;
 
 /// Selection to be shown.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct Selection {
     /// Axes, `workload` among them; those that are not named and have several levels are rows too.
     pub rows: Vec<String>,
     /// An axis; none: the first with several levels that is no row.
@@ -77,15 +77,15 @@ pub struct Totals {
 
 impl Totals {
     fn of(lab: &Lab) -> Self {
-        let how = |how: How| lab.ended().values().filter(|cell| cell.how == how).count();
+        let how = |how: Ending| lab.ended().values().filter(|cell| cell.how == how).count();
         let ended = lab.ended().len();
         Totals {
             cells: ended + lab.left(),
             ended,
-            done: how(How::Done),
-            incomplete: how(How::Incomplete),
-            failed: how(How::Failed),
-            timed_out: how(How::TimedOut),
+            done: how(Ending::Done),
+            incomplete: how(Ending::Incomplete),
+            failed: how(Ending::Failed),
+            timed_out: how(Ending::TimedOut),
         }
     }
 }
@@ -155,7 +155,7 @@ pub struct Ratio {
 
 impl Show {
     /// Makes the table of a lab. Errors: an axis, a level or a figure that it does not have.
-    pub fn of(lab: &Lab, wanted: &Wanted) -> Result<Self, Error> {
+    pub fn of(lab: &Lab, wanted: &Selection) -> Result<Self, Error> {
         let axes = Axes::of(lab);
         wanted.rows.iter().chain(&wanted.columns).try_for_each(|name| axes.find(name).map(drop))?;
         let only = axes.only(&wanted.only)?;
@@ -172,7 +172,7 @@ impl Show {
             name: lab.spec.name.clone(),
             seed: lab.spec.seed,
             cells: shown.len(),
-            not_done: shown.iter().filter(|cell| cell.how != How::Done).count(),
+            not_done: shown.iter().filter(|cell| cell.how != Ending::Done).count(),
             totals: Totals::of(lab),
             confidence: 1.0 - ALPHA,
             row_axes: rows,
@@ -185,7 +185,7 @@ impl Show {
 }
 
 /// Names of figures. Errors: one that no workload has.
-fn metrics(lab: &Lab, wanted: &Wanted) -> Result<Vec<String>, Error> {
+fn metrics(lab: &Lab, wanted: &Selection) -> Result<Vec<String>, Error> {
     let mut known: Vec<String> = [nearmiss_verify::WALL, nearmiss_verify::CPU].map(str::to_owned).to_vec();
     for name in lab.spec.workload.iter().flat_map(|workload| lab.spec.figures(workload).into_keys()) {
         if !known.iter().any(|other| other == name) {
@@ -333,14 +333,14 @@ impl Grid<'_> {
 
     fn entry(&self, metric: &str, cells: &[&Ended], first: Option<&[&Ended]>) -> Entry {
         let values: Vec<f64> = cells.iter().filter_map(|cell| cell.figure(metric)).collect();
-        let ended = |how: How| cells.iter().filter(|cell| cell.how == how).count();
+        let ended = |how: Ending| cells.iter().filter(|cell| cell.how == how).count();
         let case = self.lab.cases.iter().find(|case| cells.first().is_some_and(|cell| cell.case == case.name));
         let after_all = self.lab.spec.most_repetitions().saturating_add(1);
         Entry {
             runs: cells.iter().filter(|cell| cell.counts()).count(),
             lacking: cells.iter().filter(|cell| self.lacks(cell, metric)).count(),
-            failed: ended(How::Failed),
-            timed_out: ended(How::TimedOut),
+            failed: ended(Ending::Failed),
+            timed_out: ended(Ending::TimedOut),
             summary: summary(values),
             words: words(metric, cells),
             wide: metric == self.lab.spec.spread.metric

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Cell};
 use crate::spec::Spec;
-use crate::{Ended, Error, Guest, How};
+use crate::{Ended, Ending, Error, Guest};
 use nearmiss_record::run::write_whole;
 use std::collections::BTreeMap;
 use std::fs;
@@ -100,7 +100,7 @@ impl Site<'_> {
     }
 
     /// Keeps a cell of which nothing came back.
-    pub fn lost(&self, cell: Cell, how: How, why: String, took: Duration) -> Result<Ended, Error> {
+    pub fn lost(&self, cell: Cell, how: Ending, why: String, took: Duration) -> Result<Ended, Error> {
         let mut ended = blank(self.spec, self.case(cell), cell.repetition);
         (ended.how, ended.why, ended.took_s) = (how, Some(why), took.as_secs_f64());
         let artifacts = self.temporary.join(format!("{}.lost", ended.cell));
@@ -118,7 +118,7 @@ pub(crate) fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
         workload: case.workload(spec).name.clone(),
         levels: case.levels(spec).map(|(axis, level)| (axis.name.clone(), level.name.clone())).collect(),
         repetition,
-        how: How::Done,
+        how: Ending::Done,
         exit: None,
         signal: None,
         why: None,

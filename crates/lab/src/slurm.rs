@@ -8,7 +8,7 @@ use crate::changed::{self, Changed};
 use crate::executor::{CellSink, Executor};
 use crate::queue::{is_queued, output_of};
 use crate::site::Site;
-use crate::{Ended, Error, Guest, How};
+use crate::{Ended, Ending, Error, Guest};
 use nearmiss_record::run::write_whole;
 use nearmiss_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ impl Waiting<'_> {
             let place = all.iter().position(|other| *other == cell).unwrap_or_default();
             let output = directory.join(format!("output-{}", place / cells_a_task));
             let why = format!("its task ended without it; {} has the task's output", output.display());
-            sink(self.site.lost(cell, How::Failed, why, self.since.elapsed())?)?;
+            sink(self.site.lost(cell, Ending::Failed, why, self.since.elapsed())?)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! In the guest runs the same program on the same lab, of which the guest sees a copy that it may change; the cell's
 //! artifacts are what comes back.
 
-use nearmiss_lab::{Cell, CellSink, Ended, Error, Executor, Guest as Wanted, How, Local, Site};
+use nearmiss_lab::{Cell, CellSink, Ended, Ending, Error, Executor, Guest as GuestSpec, Local, Site};
 use nearmiss_record::units::Bytes;
 use nearmiss_tap::guest::{
     CommandStatus, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape, KernelImage,
@@ -22,7 +22,7 @@ const AROUND: Duration = Duration::from_secs(120);
 pub struct Here;
 
 impl Executor for Here {
-    fn has_guest(&self, wanted: &Wanted) -> Result<(), Error> {
+    fn has_guest(&self, wanted: &GuestSpec) -> Result<(), Error> {
         config(wanted, ["true"]).map(drop)
     }
 
@@ -39,7 +39,7 @@ fn cannot(error: impl std::fmt::Display) -> Error {
 }
 
 /// A guest of this kind. Errors: it cannot be had here.
-fn config<A: Into<OsString>>(wanted: &Wanted, argv: impl IntoIterator<Item = A>) -> Result<GuestConfig, Error> {
+fn config<A: Into<OsString>>(wanted: &GuestSpec, argv: impl IntoIterator<Item = A>) -> Result<GuestConfig, Error> {
     let mut config = GuestConfig::new(GuestCommand::inherit(argv).map_err(cannot)?).map_err(cannot)?;
     config.shape = GuestShape::flat(wanted.cpus.unwrap_or(1));
     if let Some(kernel) = &wanted.kernel {
@@ -52,7 +52,7 @@ fn config<A: Into<OsString>>(wanted: &Wanted, argv: impl IntoIterator<Item = A>)
     Ok(config)
 }
 
-fn in_guest(site: &Site<'_>, cell: Cell, wanted: &Wanted) -> Result<Ended, Error> {
+fn in_guest(site: &Site<'_>, cell: Cell, wanted: &GuestSpec) -> Result<Ended, Error> {
     let begun = Instant::now();
     let name = site.name(cell);
     let room = site.temporary().join(format!("{name}.guest"));
@@ -71,7 +71,13 @@ fn in_guest(site: &Site<'_>, cell: Cell, wanted: &Wanted) -> Result<Ended, Error
     Ok(ended)
 }
 
-fn boot_and_run(site: &Site<'_>, name: &str, wanted: &Wanted, room: &Path, written: &Path) -> Result<GuestExit, Error> {
+fn boot_and_run(
+    site: &Site<'_>,
+    name: &str,
+    wanted: &GuestSpec,
+    room: &Path,
+    written: &Path,
+) -> Result<GuestExit, Error> {
     let words = [site.nearmiss().as_os_str(), "lab".as_ref(), "cells".as_ref(), site.lab().as_os_str()];
     let words = words.into_iter().chain(["--inside".as_ref(), name.as_ref()]);
     let mut config = config(wanted, words)?;
@@ -90,14 +96,16 @@ fn boot_and_run(site: &Site<'_>, name: &str, wanted: &Wanted, room: &Path, writt
 }
 
 /// Returns why nothing came back.
-fn failure(exit: &GuestExit, output: &Path) -> (How, String) {
+fn failure(exit: &GuestExit, output: &Path) -> (Ending, String) {
     let (how, why) = match (&exit.reason, exit.status) {
-        (ExitReason::TimedOut, _) => (How::TimedOut, "the guest did not end in time".to_owned()),
-        (ExitReason::Ended, Some(CommandStatus::Exited(code))) => (How::Failed, format!("status {code} in the guest")),
-        (ExitReason::Ended, Some(CommandStatus::Signaled(number))) => {
-            (How::Failed, format!("signal {number} in the guest"))
+        (ExitReason::TimedOut, _) => (Ending::TimedOut, "the guest did not end in time".to_owned()),
+        (ExitReason::Ended, Some(CommandStatus::Exited(code))) => {
+            (Ending::Failed, format!("status {code} in the guest"))
         }
-        (reason, _) => (How::Failed, format!("the guest ended: {reason:?}")),
+        (ExitReason::Ended, Some(CommandStatus::Signaled(number))) => {
+            (Ending::Failed, format!("signal {number} in the guest"))
+        }
+        (reason, _) => (Ending::Failed, format!("the guest ended: {reason:?}")),
     };
     let output = fs::read(output).unwrap_or_default();
     let output = String::from_utf8_lossy(&output);

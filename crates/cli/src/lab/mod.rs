@@ -9,7 +9,7 @@ use crate::output::{flat, print, write};
 use crate::progress;
 use anyhow::Context;
 use guest::Here;
-use nearmiss_lab::{About, Changes, Ended, Error, Event, Executor, How, Lab, Local, SCHEMA, Show, Slurm, Wanted};
+use nearmiss_lab::{About, Changes, Ended, Ending, Error, Event, Executor, Lab, Local, SCHEMA, Selection, Show, Slurm};
 use nearmiss_record::run::write_whole;
 use nearmiss_usage::Progress;
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn shown(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::read(&place(args.lab)?).map_err(in_words)?;
-    let wanted = Wanted { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
+    let wanted = Selection { rows: args.rows, columns: args.columns, only: args.only, metrics: args.figure };
     let show_it = Show::of(&lab, &wanted).map_err(in_words)?;
     // With --json the record is all that standard output has.
     let keep = if args.json { |file: &Path, bytes: &[u8]| write_whole(file, bytes).map_err(flat) } else { write };
@@ -319,9 +319,9 @@ fn go_on(mut lab: Lab, json: bool) -> anyhow::Result<ExitCode> {
     let mut executor = executor(lab.about.on.as_ref())?;
     lab.run(&nearmiss, executor.as_mut(), &mut |event| on_event(&progress, event)).map_err(in_words)?;
     drop(progress);
-    show(&lab, &Show::of(&lab, &Wanted::default()).map_err(in_words)?, json)?;
+    show(&lab, &Show::of(&lab, &Selection::default()).map_err(in_words)?, json)?;
     let cells = lab.ended().len();
-    let not_done = lab.ended().values().filter(|ended| ended.how != How::Done).count();
+    let not_done = lab.ended().values().filter(|ended| ended.how != Ending::Done).count();
     if not_done > 0 {
         print_message(&format!(
             "{not_done} of {cells} cells failed or lack figures; `nearmiss lab resume {path} --retry` runs them again"

@@ -1,6 +1,6 @@
 //! `verify` of two commands, environments or builds, each given as one string.
 
-use super::how::How;
+use super::how::ComparisonArgs;
 use super::sides::{Title, compare_sides};
 use crate::command_line::{direct, shell};
 use nearmiss_verify::SideCommand;
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(value_name = "CMD2", value_parser = command)]
     second: String,
     #[command(flatten)]
-    how: How,
+    how: ComparisonArgs,
 }
 
 /// Runs the verb.

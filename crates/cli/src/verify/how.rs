@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Arguments of every comparison.
 #[derive(clap::Args)]
-pub struct How {
+pub struct ComparisonArgs {
     /// Judge a number that the command, or its load, prints: the regular expression's first group. Repeatable: each
     /// has a verdict of its own, and without a load the first one decides [default: wall time, or the CPU time where
     /// only that separates the two]
@@ -51,7 +51,7 @@ pub struct How {
     pub runs: PathBuf,
 }
 
-impl How {
+impl ComparisonArgs {
     /// The figures that are read of what the command, or its load, prints. Errors: an expression that is none, or
     /// nothing of which a higher number would be better.
     pub fn figures(&self) -> Result<Vec<Printed>, Error> {

@@ -1,6 +1,6 @@
 //! `verify` of a remedy: a command with and without it.
 
-use super::how::How;
+use super::how::ComparisonArgs;
 use super::in_guests::{self, GuestComparison, InGuests};
 use super::sides::{Title, compare_sides};
 use crate::Remedies;
@@ -22,9 +22,9 @@ const DOES_NOTHING: &str = "true";
 
 /// Arguments that `verify` takes beside a remedy's own options.
 #[derive(clap::Args)]
-struct Own {
+struct VerifyArgs {
     #[command(flatten)]
-    how: How,
+    how: ComparisonArgs,
     #[command(flatten)]
     guests: InGuests,
     /// Set the verdict beside what `diagnose` predicted for this run
@@ -37,13 +37,13 @@ struct Own {
 
 /// The arguments of one remedy's subcommand.
 pub fn arguments(command: Command, remedy: &Remedy) -> Command {
-    Own::augment_args((remedy.options)(command))
+    VerifyArgs::augment_args((remedy.options)(command))
 }
 
 /// Runs the verb.
 pub fn run(given: &ArgMatches, remedies: Remedies) -> anyhow::Result<ExitCode> {
     let (remedy, given) = chosen_remedy(given, remedies)?;
-    let Own { how, guests, against, command } = Own::from_arg_matches(given)?;
+    let VerifyArgs { how, guests, against, command } = VerifyArgs::from_arg_matches(given)?;
     let name = (remedy.title)(given);
     let title = Title {
         stem: remedy.name.to_owned(),

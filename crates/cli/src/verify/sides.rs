@@ -1,6 +1,6 @@
 //! Runs two sides, keeps the verdict as a run, prints it.
 
-use super::how::How;
+use super::how::ComparisonArgs;
 use crate::command_line::shell;
 use crate::counting::Counting;
 use crate::exit::{self, Interrupted};
@@ -35,7 +35,7 @@ pub struct Title {
 ///
 /// `start` is a program that does nothing, without and with the remedy.
 pub fn compare_sides(
-    how: &How,
+    how: &ComparisonArgs,
     mut title: Title,
     without: SideCommand,
     with: SideCommand,
@@ -118,7 +118,7 @@ fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// The manifest is written last: a directory with one is a run with a whole verdict.
 fn keep_and_print(
-    how: &How,
+    how: &ComparisonArgs,
     title: Title,
     started: jiff::Timestamp,
     kept: &RunDir,

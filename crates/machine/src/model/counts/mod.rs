@@ -10,7 +10,7 @@ mod pages;
 mod tags;
 
 use crate::model::engine::{Access, Drained, Engine, Quiet};
-use crate::model::fast::plan::{Plan, Way};
+use crate::model::fast::plan::{CachePath, Plan};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::places::Places;
 use crate::model::sites::Sites;
@@ -29,7 +29,7 @@ pub struct Counts {
     pages: Pages,
     caches: Vec<Tags>,
     /// The ways of data and of fetches, and the first cache of each.
-    ways: [(Way, Option<usize>); 2],
+    ways: [(CachePath, Option<usize>); 2],
     write_backs: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::model::cache::spot::Spot;
 use crate::model::engine::Access;
 use crate::model::fast::Fast;
-use crate::model::fast::plan::{PAGE_LOG2, Way};
+use crate::model::fast::plan::{CachePath, PAGE_LOG2};
 use nearmiss_record::model::MAX_LEVELS;
 use nearmiss_record::reference::Kind;
 
@@ -44,7 +44,7 @@ impl Row {
 
 /// A way of a CPU, and its caches' places of recent pages.
 pub(crate) struct Front {
-    pub way: Way,
+    pub way: CachePath,
     /// The cache of the way's first step.
     pub first: Option<usize>,
     /// Rows by the recorded page's lower bits.
@@ -52,7 +52,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    pub fn new(way: Way) -> Self {
+    pub fn new(way: CachePath) -> Self {
         Front { way, first: way.iter().next(), rows: Box::new([Row::new(u64::MAX); ROWS]) }
     }
 

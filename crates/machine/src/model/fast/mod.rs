@@ -19,7 +19,7 @@ use crate::model::engine::{Access, Drained, Engine};
 use crate::model::fast::bus::Bus;
 use crate::model::fast::combining::Buffers;
 use crate::model::fast::front::Front;
-use crate::model::fast::plan::{Plan, Way};
+use crate::model::fast::plan::{CachePath, Plan};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::homes::Toucher;
 use crate::model::pages::places::Places;
@@ -62,7 +62,7 @@ pub struct Fast {
 /// Path of an access through its own caches, and the result.
 #[derive(Clone, Copy, Default)]
 pub(in crate::model) struct Walk {
-    pub way: Way,
+    pub way: CachePath,
     pub page: u32,
     /// History index by step of the way.
     pub lines: [u32; MAX_LEVELS],
@@ -109,7 +109,7 @@ impl Engine for Fast {
                 caches[at].let_caller_choose();
             }
         }
-        let first = |way: &[Way]| way.iter().find_map(|way| way.iter().next());
+        let first = |way: &[CachePath]| way.iter().find_map(|way| way.iter().next());
         let first_log2 =
             [&plan.data, &plan.fetch].map(|ways| first(ways).map_or(plan.unit_log2, |at| caches[at].line_log2));
         Ok(Fast {
@@ -328,7 +328,7 @@ impl Fast {
         &mut self,
         access: &Access,
         page: u32,
-        way: Way,
+        way: CachePath,
         outcome: &mut Outcome,
         spot_of: impl Fn(&mut Self, usize, usize) -> Spot,
     ) -> Walk {

@@ -129,7 +129,7 @@ pub(crate) struct Instance {
 
 /// The way of a reference through the caches: instances, nearest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct CachePath {
     /// 16 bits a step, the nearest lowest: the instance's number + 1; 0: the end.
     steps: u64,
 }
@@ -137,7 +137,7 @@ pub(crate) struct Way {
 const STEP_BITS: usize = 16;
 const _: () = assert!(MAX_LEVELS * STEP_BITS <= u64::BITS as usize);
 
-impl Way {
+impl CachePath {
     fn push(&mut self, at: usize) {
         self.steps |= (at as u64 + 1) << (self.len() * STEP_BITS);
     }
@@ -174,9 +174,9 @@ pub(crate) struct Plan {
     pub configs: Vec<Config>,
     pub instances: Vec<Instance>,
     /// Way of data by CPU.
-    pub data: Vec<Way>,
+    pub data: Vec<CachePath>,
     /// Way of fetches by CPU.
-    pub fetch: Vec<Way>,
+    pub fetch: Vec<CachePath>,
     /// Instances that a CPU does not use and that its writes affect, by CPU.
     pub others: Vec<Vec<usize>>,
     /// CPUs that use exactly the same instances, by CPU.
@@ -259,8 +259,8 @@ impl Plan {
         let node: Vec<u8> = (0..cpus as u32).map(|cpu| node_of(machine, cpu) as u8).collect();
         let mut plan = Plan {
             instances: Vec::new(),
-            data: vec![Way::default(); cpus],
-            fetch: vec![Way::default(); cpus],
+            data: vec![CachePath::default(); cpus],
+            fetch: vec![CachePath::default(); cpus],
             others: Vec::new(),
             siblings: Vec::new(),
             core: (0..cpus).map(|cpu| cpu / topology.threads_per_core.max(1) as usize).collect(),
@@ -296,7 +296,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn uses(&self, cpu: usize) -> (Way, Way) {
+    fn uses(&self, cpu: usize) -> (CachePath, CachePath) {
         (self.data[cpu], self.fetch[cpu])
     }
 
@@ -352,7 +352,7 @@ impl Plan {
 
     /// The way of a CPU's references of a kind.
     #[inline]
-    pub fn way(&self, cpu: usize, kind: Kind) -> Way {
+    pub fn way(&self, cpu: usize, kind: Kind) -> CachePath {
         if kind == Kind::Fetch { self.fetch[cpu] } else { self.data[cpu] }
     }
 

@@ -1,6 +1,6 @@
 //! Blame of copies: misses of others on lines that their lines evicted and that they never used again.
 
-use super::way::{Way, Ways};
+use super::way::{CopyWay, Ways};
 use nearmiss_analysis::Traced;
 use nearmiss_machine::model::Pollution;
 use nearmiss_record::machine::Machine;
@@ -57,9 +57,9 @@ impl<'a> Extend<&'a Blame> for Blame {
 }
 
 /// Returns the blame of each way. Its loads count too: it is unknown here which of its instructions load.
-pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<Way, Blame> {
-    let mut blamed: FxHashMap<Way, Blame> = FxHashMap::default();
-    let mut of_site: FxHashMap<CallSite, Way> = FxHashMap::default();
+pub(super) fn blame(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashMap<CopyWay, Blame> {
+    let mut blamed: FxHashMap<CopyWay, Blame> = FxHashMap::default();
+    let mut of_site: FxHashMap<CallSite, CopyWay> = FxHashMap::default();
     let mut way = |site: CallSite| *of_site.entry(site).or_insert_with(|| ways.of(site));
     for pair in pollution {
         let (polluter, victim) = (way(pair.polluter), way(pair.victim));

@@ -5,7 +5,7 @@ use super::find::groups;
 use super::finding::{Copying, unrehearsed};
 use super::group::Group;
 use super::live;
-use super::way::{Way, Ways};
+use super::way::{CopyWay, Ways};
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced};
 use nearmiss_machine::describe;
 use nearmiss_record::finding::{EvidenceKind, LEAST_GAIN};
@@ -44,7 +44,7 @@ fn sampled(case: &Case) -> Suspicions {
 struct Program<'a> {
     case: &'a Traced,
     ways: Ways<'a>,
-    blamed: FxHashMap<Way, Blame>,
+    blamed: FxHashMap<CopyWay, Blame>,
     /// Misses of all pollution, the kernel's too.
     all: u64,
 }
@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
         let ways = Ways { symbols: &case.symbols, contexts: &case.side.contexts };
         let mut blamed = blame(&ways, &case.pollution);
         let all = blamed.values().map(Blame::misses).sum();
-        blamed.retain(|way, _| !matches!(way, Way::Inside(function) if ways.is_kernel(*function)));
+        blamed.retain(|way, _| !matches!(way, CopyWay::Inside(function) if ways.is_kernel(*function)));
         Program { case, ways, blamed, all }
     }
 
@@ -71,10 +71,10 @@ impl<'a> Program<'a> {
             return Vec::new();
         };
         let who = match way {
-            Way::Called { call, .. } => {
+            CopyWay::Called { call, .. } => {
                 format!("copies that `{}` calls for are", self.ways.name(self.ways.function(*call)))
             }
-            Way::Inside(function) => format!("what `{}` brings in is", self.ways.name(*function)),
+            CopyWay::Inside(function) => format!("what `{}` brings in is", self.ways.name(*function)),
         };
         let share = percent(blame.misses() as f64 / self.all.max(1) as f64);
         let sentence = format!("{who} blamed for {share} of all pollution, and {why}");

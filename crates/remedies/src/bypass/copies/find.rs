@@ -4,7 +4,7 @@ use super::blame::{Blame, blame};
 use super::costs::line_bytes;
 use super::group::Groups;
 use super::sight::Sight;
-use super::way::{Way, Ways};
+use super::way::{CopyWay, Ways};
 use nearmiss_analysis::{CaseError, Traced};
 use nearmiss_machine::model::Pollution;
 use rustc_hash::FxHashSet;
@@ -22,10 +22,11 @@ pub(super) fn groups(case: &Traced) -> Result<Groups<'_>, CaseError> {
 }
 
 /// Functions that are blamed for much and are out of a library's reach.
-fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<Way> {
+fn blamed_functions(ways: &Ways<'_>, pollution: &[Pollution]) -> FxHashSet<CopyWay> {
     let blamed = blame(ways, pollution);
-    let of = |way: &Way| blamed.get(way).map_or(0, Blame::misses);
+    let of = |way: &CopyWay| blamed.get(way).map_or(0, Blame::misses);
     let all: u64 = blamed.keys().map(of).sum();
-    let heavy = blamed.keys().filter(|way| matches!(way, Way::Inside(_)) && of(way) as f64 >= LEAST_BLAME * all as f64);
+    let heavy =
+        blamed.keys().filter(|way| matches!(way, CopyWay::Inside(_)) && of(way) as f64 >= LEAST_BLAME * all as f64);
     heavy.copied().collect()
 }

@@ -4,7 +4,7 @@ use super::blame::{Blame, Costs, blame};
 use super::locate::Locator;
 use super::sight::{CopyCounts, Sights};
 use super::site::{CodeLocation, Site};
-use super::way::{Way, Ways};
+use super::way::{CopyWay, Ways};
 use nearmiss_analysis::Traced;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -41,8 +41,8 @@ pub(super) struct Groups<'a> {
     case: &'a Traced,
     ways: Ways<'a>,
     locator: Locator,
-    seen: Vec<(Way, CopyCounts)>,
-    blamed: FxHashMap<Way, Blame>,
+    seen: Vec<(CopyWay, CopyCounts)>,
+    blamed: FxHashMap<CopyWay, Blame>,
 }
 
 impl<'a> Groups<'a> {
@@ -53,22 +53,21 @@ impl<'a> Groups<'a> {
 
     /// Returns one group a call, and one a function that copies by itself.
     pub fn all(&self) -> Vec<Group> {
-        let mut by_call: BTreeMap<Way, Vec<usize>> = BTreeMap::new();
+        let mut by_call: BTreeMap<CopyWay, Vec<usize>> = BTreeMap::new();
         for (at, (way, _)) in self.seen.iter().enumerate() {
             let key = match way {
-                Way::Called { call, .. } => Way::Called { call: *call, outer: 0 },
-                Way::Inside(_) => *way,
+                CopyWay::Called { call, .. } => CopyWay::Called { call: *call, outer: 0 },
+                CopyWay::Inside(_) => *way,
             };
             by_call.entry(key).or_default().push(at);
         }
-        let shared = |way: &Way| match way {
-            Way::Called { call, .. } => {
+        let shared = |way: &CopyWay| match way {
+            CopyWay::Called { call, .. } => {
                 let function = self.ways.function(*call);
-                let same =
-                    |other: &&Way| matches!(other, Way::Called { call, .. } if self.ways.function(*call) == function);
+                let same = |other: &&CopyWay| matches!(other, CopyWay::Called { call, .. } if self.ways.function(*call) == function);
                 by_call.keys().filter(same).count() > 1
             }
-            Way::Inside(_) => true,
+            CopyWay::Inside(_) => true,
         };
         by_call.iter().filter_map(|(way, members)| Some(self.group(self.name(*way, shared(way))?, members))).collect()
     }
@@ -79,11 +78,11 @@ impl<'a> Groups<'a> {
     }
 
     fn of(&self, site: &Site) -> Result<Group, Site> {
-        let fits = |way: &Way| match way {
-            Way::Called { call, outer } => {
+        let fits = |way: &CopyWay| match way {
+            CopyWay::Called { call, outer } => {
                 self.lies(*call, &site.place) && site.caller.as_ref().is_none_or(|caller| self.lies(*outer, caller))
             }
-            Way::Inside(function) => site.caller.is_none() && self.is_function(*function, &site.place),
+            CopyWay::Inside(function) => site.caller.is_none() && self.is_function(*function, &site.place),
         };
         let members: Vec<usize> = (0..self.seen.len()).filter(|at| fits(&self.seen[*at].0)).collect();
         if members.is_empty() { Err(site.clone()) } else { Ok(self.group(site.clone(), &members)) }
@@ -98,14 +97,14 @@ impl<'a> Groups<'a> {
         }
         let first = members.first().map(|at| self.seen[*at].0);
         let function = match first {
-            Some(Way::Called { call, .. }) => self.ways.function(call),
-            Some(Way::Inside(function)) => function,
+            Some(CopyWay::Called { call, .. }) => self.ways.function(call),
+            Some(CopyWay::Inside(function)) => function,
             None => 0,
         };
         Group {
             site,
             function: self.ways.name(function).to_owned(),
-            is_reachable: matches!(first, Some(Way::Called { .. })),
+            is_reachable: matches!(first, Some(CopyWay::Called { .. })),
             is_kernels: self.ways.is_kernel(function),
             blamed_cycles: Costs::of(self.case, self.ways).most(&blame),
             seen,
@@ -114,9 +113,9 @@ impl<'a> Groups<'a> {
     }
 
     /// Returns the call's function where its name identifies the call, else the call's address.
-    fn name(&self, way: Way, shared: bool) -> Option<Site> {
+    fn name(&self, way: CopyWay, shared: bool) -> Option<Site> {
         let place = match way {
-            Way::Called { call, .. } => {
+            CopyWay::Called { call, .. } => {
                 let function = self.ways.function(call);
                 let name = self.ways.name(function);
                 if !shared && is_word(name) {
@@ -125,7 +124,7 @@ impl<'a> Groups<'a> {
                     self.address(call, function)
                 }
             }
-            Way::Inside(function) => {
+            CopyWay::Inside(function) => {
                 let stores = self.seen.iter().find(|(other, _)| *other == way)?.1.sites.first()?.insn;
                 self.address(stores, function)
                     .or_else(|| Some(CodeLocation::Function(self.ways.name(function).to_owned())))

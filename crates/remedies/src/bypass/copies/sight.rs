@@ -1,6 +1,6 @@
 //! Fate of the lines that copies write: an observer of one replay of the run as it was.
 
-use super::way::{Way, Ways};
+use super::way::{CopyWay, Ways};
 use nearmiss_machine::observer::{Effective, Observer, Outcome};
 use nearmiss_machine::owner::{Owner, Running};
 use nearmiss_record::maps::{Decoder, Event, Mapping};
@@ -46,7 +46,7 @@ const NOT: u32 = u32::MAX;
 pub(super) struct Sight<'a> {
     ways: Ways<'a>,
     /// Ways inside of functions that are watched; those of calls all are.
-    inside: &'a FxHashSet<Way>,
+    inside: &'a FxHashSet<CopyWay>,
     line_log2: u32,
     levels: usize,
     running: Running,
@@ -54,9 +54,9 @@ pub(super) struct Sight<'a> {
     /// Whether a context was entered and has not stored yet, by CPU.
     fresh: Vec<bool>,
     decoders: Vec<Decoder>,
-    numbers: FxHashMap<Way, u32>,
+    numbers: FxHashMap<CopyWay, u32>,
     of_site: FxHashMap<CallSite, u32>,
-    seen: Vec<(Way, CopyCounts)>,
+    seen: Vec<(CopyWay, CopyCounts)>,
     written: FxHashMap<u64, Written>,
     targets: FxHashSet<(u32, u64)>,
     sources: FxHashSet<(u32, u64)>,
@@ -67,13 +67,13 @@ pub(super) struct Sight<'a> {
 /// Result of the replay.
 pub(super) struct Sights {
     /// Counts by way.
-    pub ways: Vec<(Way, CopyCounts)>,
+    pub ways: Vec<(CopyWay, CopyCounts)>,
     /// Executable mappings of files.
     pub mappings: Vec<Mapping>,
 }
 
 impl<'a> Sight<'a> {
-    pub fn new(ways: Ways<'a>, inside: &'a FxHashSet<Way>, cpus: usize, line_bytes: u64, levels: usize) -> Self {
+    pub fn new(ways: Ways<'a>, inside: &'a FxHashSet<CopyWay>, cpus: usize, line_bytes: u64, levels: usize) -> Self {
         Sight {
             ways,
             inside,
@@ -104,7 +104,7 @@ impl<'a> Sight<'a> {
             return *number;
         }
         let way = self.ways.of(site);
-        let watched = matches!(way, Way::Called { .. }) || self.inside.contains(&way);
+        let watched = matches!(way, CopyWay::Called { .. }) || self.inside.contains(&way);
         let seen = &mut self.seen;
         let number = if watched {
             *self.numbers.entry(way).or_insert_with(|| {

@@ -1,6 +1,6 @@
 //! Fate of written lines, on streams that are small enough to follow by hand.
 
-use super::super::way::{Way, Ways};
+use super::super::way::{CopyWay, Ways};
 use super::{CopyCounts, Sight};
 use nearmiss_machine::model::{Model, ModelOptions};
 use nearmiss_record::abi::ChunkHeader;
@@ -69,7 +69,7 @@ fn seen(stream: &[Vec<Record>]) -> CopyCounts {
     let head = ChunkHeader { records: records.len() as u32, ..ChunkHeader::default() };
     model.chunk(&head, &records).unwrap_or_else(|why| panic!("{why}"));
     let sights = model.finish().unwrap_or_else(|why| panic!("{why}")).1.finish();
-    let [(Way::Called { call: READS, outer: 0 }, seen)] = &sights.ways[..] else { panic!("{:?}", sights.ways) };
+    let [(CopyWay::Called { call: READS, outer: 0 }, seen)] = &sights.ways[..] else { panic!("{:?}", sights.ways) };
     seen.clone()
 }
 

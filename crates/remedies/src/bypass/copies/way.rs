@@ -7,7 +7,7 @@ use nearmiss_record::symbols::{KERNEL_MODULE, Symbols};
 
 /// How a copying instruction was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Way {
+pub(super) enum CopyWay {
     /// A copying routine of the C library, called from outside of it: a preloaded library takes its place.
     Called {
         /// Instruction of the call.
@@ -28,13 +28,13 @@ pub(super) struct Ways<'a> {
 
 impl Ways<'_> {
     /// The way of a call site that stores.
-    pub fn of(&self, site: CallSite) -> Way {
+    pub fn of(&self, site: CallSite) -> CopyWay {
         let (call, parent) = self.context(site.context);
         let function = self.function(site.insn);
         if call != 0 && self.is_copying(function) && !self.is_libc(self.function(call)) {
-            return Way::Called { call, outer: self.context(parent).0 };
+            return CopyWay::Called { call, outer: self.context(parent).0 };
         }
-        Way::Inside(function)
+        CopyWay::Inside(function)
     }
 
     /// The call that leads to a context, and the context of its caller.
@@ -116,11 +116,11 @@ mod tests {
         let contexts = [node(0, 0), node(0, 1), node(1, 3)];
         let ways = Ways { symbols: &symbols, contexts: &contexts };
         let way = |context, insn| ways.of(CallSite { context, insn });
-        assert_eq!(way(1, 2), Way::Called { call: 1, outer: 0 });
-        assert_eq!(way(1, 4), Way::Called { call: 1, outer: 0 }, "a C library without symbols");
-        assert_eq!(way(2, 2), Way::Inside(2), "inside the C library");
-        assert_eq!(way(0, 2), Way::Inside(2), "by nobody known");
-        assert_eq!(way(1, 1), Way::Inside(1), "built into the program");
-        assert_eq!(way(1, 5), Way::Inside(5), "no routine of ours");
+        assert_eq!(way(1, 2), CopyWay::Called { call: 1, outer: 0 });
+        assert_eq!(way(1, 4), CopyWay::Called { call: 1, outer: 0 }, "a C library without symbols");
+        assert_eq!(way(2, 2), CopyWay::Inside(2), "inside the C library");
+        assert_eq!(way(0, 2), CopyWay::Inside(2), "by nobody known");
+        assert_eq!(way(1, 1), CopyWay::Inside(1), "built into the program");
+        assert_eq!(way(1, 5), CopyWay::Inside(5), "no routine of ours");
     }
 }
