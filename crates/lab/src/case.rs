@@ -5,7 +5,7 @@ use crate::spec::{Axis, FileSystem, Guest, Level, Spec, Workload};
 
 /// A workload under one level of each axis that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct MatrixCase {
     /// Index of the workload.
     pub(crate) workload: usize,
     /// The axes that it takes, each with the index of a level.
@@ -14,7 +14,7 @@ pub struct Case {
     pub name: String,
 }
 
-impl Case {
+impl MatrixCase {
     /// The identifier of a repetition, counted from 1.
     pub fn cell(&self, repetition: u32) -> String {
         format!("{},r{repetition}", self.name)
@@ -61,12 +61,12 @@ pub struct Cell {
 }
 
 /// All cases, in the order of the specification.
-pub(crate) fn cases(spec: &Spec) -> Vec<Case> {
+pub(crate) fn cases(spec: &Spec) -> Vec<MatrixCase> {
     let mut found = Vec::new();
     for (index, workload) in spec.workload.iter().enumerate() {
-        let mut of_workload = vec![Case { workload: index, levels: Vec::new(), name: workload.name.clone() }];
+        let mut of_workload = vec![MatrixCase { workload: index, levels: Vec::new(), name: workload.name.clone() }];
         for (axis_index, axis) in spec.axis.iter().enumerate().filter(|(_, axis)| takes(spec, workload, axis)) {
-            let with = |case: &Case, (level_index, level): (usize, &Level)| Case {
+            let with = |case: &MatrixCase, (level_index, level): (usize, &Level)| MatrixCase {
                 levels: case.levels.iter().copied().chain([(axis_index, level_index)]).collect(),
                 name: format!("{},{}={}", case.name, axis.name, level.name),
                 ..*case

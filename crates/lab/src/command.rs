@@ -1,7 +1,7 @@
 //! A case's commands, with the placeholders filled in.
 
 use crate::Error;
-use crate::case::Case;
+use crate::case::MatrixCase;
 use crate::placeholder::fill;
 use crate::spec::{CommandLine, FileSystem, Spec};
 use nearmiss_workload::{CpuSet, Stdio, Workload};
@@ -20,7 +20,7 @@ pub(crate) struct Places<'a> {
 }
 
 /// The values of all placeholders of a case: the level's before the specification's.
-pub(crate) fn values(spec: &Spec, case: &Case, places: &Places<'_>) -> BTreeMap<String, String> {
+pub(crate) fn values(spec: &Spec, case: &MatrixCase, places: &Places<'_>) -> BTreeMap<String, String> {
     let mut values = spec.set.clone();
     for (_, level) in case.levels(spec) {
         values.extend(level.set.clone());
@@ -36,7 +36,7 @@ pub(crate) fn values(spec: &Spec, case: &Case, places: &Places<'_>) -> BTreeMap<
 /// The command that is measured: the prefixes of the levels, the first axis outermost, then the workload's own words.
 pub(crate) fn measured(
     spec: &Spec,
-    case: &Case,
+    case: &MatrixCase,
     values: &BTreeMap<String, String>,
     places: &Places<'_>,
 ) -> Result<Workload, Error> {
@@ -48,7 +48,7 @@ pub(crate) fn measured(
 /// The command that runs before it, under the same CPUs and variables and without the prefixes.
 pub(crate) fn prepare(
     spec: &Spec,
-    case: &Case,
+    case: &MatrixCase,
     values: &BTreeMap<String, String>,
     places: &Places<'_>,
 ) -> Result<Option<Workload>, Error> {
@@ -70,7 +70,7 @@ pub(crate) fn mkfs(of: &FileSystem, image: &Path, values: &BTreeMap<String, Stri
 
 fn with_surroundings(
     spec: &Spec,
-    case: &Case,
+    case: &MatrixCase,
     words: Vec<String>,
     values: &BTreeMap<String, String>,
     places: &Places<'_>,
@@ -88,7 +88,7 @@ fn with_surroundings(
 }
 
 /// The CPUs that the levels name: those that all of them have.
-pub(crate) fn cpus(spec: &Spec, case: &Case) -> Result<Option<CpuSet>, Error> {
+pub(crate) fn cpus(spec: &Spec, case: &MatrixCase) -> Result<Option<CpuSet>, Error> {
     let mut common: Option<CpuSet> = None;
     for text in case.levels(spec).filter_map(|(_, level)| level.cpus.as_ref()) {
         let named: CpuSet = text.parse()?;

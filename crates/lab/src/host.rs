@@ -1,6 +1,6 @@
 //! Requirements of a lab on this machine, checked before the first cell runs.
 
-use crate::case::Case;
+use crate::case::MatrixCase;
 use crate::command::{self, Places};
 use crate::loop_device::CONTROL;
 use crate::spec::{Guest, Spec};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A lab that is to run.
 pub(crate) struct PlannedLab<'a> {
     pub(crate) spec: &'a Spec,
-    pub(crate) cases: &'a [Case],
+    pub(crate) cases: &'a [MatrixCase],
     pub(crate) nearmiss: &'a Path,
     pub(crate) start: &'a Path,
 }
@@ -40,7 +40,7 @@ impl PlannedLab<'_> {
         Ok(())
     }
 
-    fn fits_guest(&self, case: &Case, guest: &Guest, executor: &dyn Executor) -> Result<(), Error> {
+    fn fits_guest(&self, case: &MatrixCase, guest: &Guest, executor: &dyn Executor) -> Result<(), Error> {
         let has = guest.cpus.unwrap_or(1) as usize;
         if let Some(beyond) = command::cpus(self.spec, case)?.and_then(|cpus| cpus.iter().find(|cpu| *cpu >= has)) {
             return Err(Error::CannotHere(format!(
@@ -60,7 +60,7 @@ impl PlannedLab<'_> {
         })
     }
 
-    fn has_cpus(&self, case: &Case, allowed: &CpuSet, hotplug: bool) -> Result<(), Error> {
+    fn has_cpus(&self, case: &MatrixCase, allowed: &CpuSet, hotplug: bool) -> Result<(), Error> {
         let Some(cpus) = command::cpus(self.spec, case)? else { return Ok(()) };
         if cpus.is_empty() {
             return Err(Error::CannotHere(format!("{}: its levels have no CPU in common", case.name)));
@@ -76,7 +76,7 @@ impl PlannedLab<'_> {
     }
 
     /// Devices, mounts and the page cache are root's.
-    fn has_rights(&self, case: &Case) -> Result<(), Error> {
+    fn has_rights(&self, case: &MatrixCase) -> Result<(), Error> {
         let file_system = case.file_system(self.spec);
         let what = match (file_system, case.drops_caches(self.spec)) {
             (Some(_), _) => "file systems on loop devices",
@@ -98,7 +98,7 @@ impl PlannedLab<'_> {
     }
 
     /// Checks a case's programs. A program with a path in the cell's own directory cannot be looked for yet.
-    fn has_programs(&self, case: &Case) -> Result<(), Error> {
+    fn has_programs(&self, case: &MatrixCase) -> Result<(), Error> {
         let nowhere = PathBuf::from("/nearmiss-lab-cell");
         let directories = vec![nowhere.clone(); case.workload(self.spec).directories as usize];
         let places = Places { nearmiss: self.nearmiss, start: self.start, out: nowhere.clone(), directories };

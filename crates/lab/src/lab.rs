@@ -1,7 +1,7 @@
 //! A lab's directory: `spec.toml` and `lab.json` as begun, `journal.jsonl`, `cells/`, and `tmp/` while it runs.
 
 use crate::case::Cell;
-use crate::case::{Case, cases};
+use crate::case::{MatrixCase, cases};
 use crate::executor::Executor;
 use crate::journal::{self, Journal};
 use crate::rounds::{self, EndedCells, round};
@@ -53,7 +53,7 @@ pub struct Lab {
     /// The specification with its changes.
     pub spec: Spec,
     /// All combinations.
-    pub cases: Vec<Case>,
+    pub cases: Vec<MatrixCase>,
     ended: EndedCells,
     journal: Option<Journal>,
 }
@@ -296,7 +296,7 @@ impl Places {
     fn site<'a>(
         &'a self,
         spec: &'a Spec,
-        cases: &'a [Case],
+        cases: &'a [MatrixCase],
         nearmiss: &'a Path,
         about: &'a About,
         wanted: &'a dyn Fn() -> bool,
@@ -310,7 +310,7 @@ impl Places {
 /// How far the lab is.
 struct SoFar<'a> {
     spec: &'a Spec,
-    cases: &'a [Case],
+    cases: &'a [MatrixCase],
     ended: &'a mut EndedCells,
     round: u32,
     begun: Instant,

@@ -1,14 +1,14 @@
 //! How long the rest of a lab takes, from what its cells have taken so far.
 
 use crate::Ended;
-use crate::case::Case;
+use crate::case::MatrixCase;
 use crate::rounds::EndedCells;
 use nearmiss_verify::summary;
 use std::time::Duration;
 
 /// The median of what the cells took, in seconds: of the case, or where it had none yet of its workload, or of all.
 /// None: nothing has ended yet.
-pub(crate) fn expected_s(case: &Case, workload: &str, ended: &EndedCells) -> Option<f64> {
+pub(crate) fn expected_s(case: &MatrixCase, workload: &str, ended: &EndedCells) -> Option<f64> {
     let median = |of: &dyn Fn(&&Ended) -> bool| {
         summary(ended.values().filter(of).map(|cell| cell.took_s).collect()).map(|summary| summary.median)
     };

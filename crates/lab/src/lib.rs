@@ -1,7 +1,7 @@
 //! Experiments as matrices: workloads by axes by repetitions, run in an order that favours no cell, kept so that any
 //! interruption costs one cell.
 //!
-//! - A [`Spec`] is read from TOML. [`Case`]s are the combinations of a workload and one level of each axis that the
+//! - A [`Spec`] is read from TOML. [`MatrixCase`]s are the combinations of a workload and one level of each axis that the
 //!   workload takes; a *cell* is one repetition of a case, and its identifier follows from names alone.
 //! - Every repetition is a round: all cases once, in an order shuffled from a printed seed. So what drifts favours no
 //!   case, and two cases of one round are a pair in an order that a coin decided, as `verify` needs them.
@@ -40,7 +40,7 @@ mod site;
 mod slurm;
 mod spec;
 
-pub use case::{Case, Cell};
+pub use case::{Cell, MatrixCase};
 pub use ended::{Ended, Ending};
 pub use error::Error;
 pub use executor::{CellSink, Executor, Local};

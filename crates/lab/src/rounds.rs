@@ -5,7 +5,7 @@
 //! was interrupted goes on as if it had not been.
 
 use crate::Ended;
-use crate::case::Case;
+use crate::case::MatrixCase;
 use crate::spec::{Spec, Spread};
 use nearmiss_verify::summary;
 use rand::SeedableRng as _;
@@ -20,7 +20,7 @@ pub(crate) type EndedCells = BTreeMap<String, Ended>;
 pub(crate) type Cell = (usize, u32);
 
 /// The cells of a round, in order. None: the lab has ended.
-pub(crate) fn round(spec: &Spec, cases: &[Case], ended: &EndedCells, round: u32) -> Option<Vec<Cell>> {
+pub(crate) fn round(spec: &Spec, cases: &[MatrixCase], ended: &EndedCells, round: u32) -> Option<Vec<Cell>> {
     let wanted = |index: &usize| round <= spec.repetitions || is_wide(&spec.spread, &cases[*index], ended, round);
     let mut order: Vec<usize> = match round <= spec.most_repetitions() {
         true => (0..cases.len()).filter(wanted).collect(),
@@ -34,7 +34,7 @@ pub(crate) fn round(spec: &Spec, cases: &[Case], ended: &EndedCells, round: u32)
 
 /// The cells that have not ended, from a round on, as far as they are known to come: the requested repetitions, then a
 /// round at a time.
-pub(crate) fn left(spec: &Spec, cases: &[Case], ended: &EndedCells, from: u32) -> Vec<Cell> {
+pub(crate) fn left(spec: &Spec, cases: &[MatrixCase], ended: &EndedCells, from: u32) -> Vec<Cell> {
     let left_of = |number| -> Option<Vec<Cell>> {
         let cells = round(spec, cases, ended, number)?;
         Some(cells.into_iter().filter(|(case, n)| !ended.contains_key(&cases[*case].cell(*n))).collect())
@@ -46,7 +46,7 @@ pub(crate) fn left(spec: &Spec, cases: &[Case], ended: &EndedCells, from: u32) -
 }
 
 /// Whether the repetitions before a round differ so much that more are needed.
-pub(crate) fn is_wide(rule: &Spread, case: &Case, ended: &EndedCells, before: u32) -> bool {
+pub(crate) fn is_wide(rule: &Spread, case: &MatrixCase, ended: &EndedCells, before: u32) -> bool {
     let cells = (1..before).filter_map(|repetition| ended.get(&case.cell(repetition)));
     let of = summary(cells.filter_map(|cell| cell.figure(&rule.metric)).collect());
     of.is_some_and(|of| of.largest - of.least > rule.wide * of.median.abs())
@@ -69,7 +69,7 @@ mod tests {
         Spec::parse(Path::new("x"), &text, &Changes::default()).unwrap()
     }
 
-    fn cell(case: &Case, repetition: u32, wall: f64) -> (String, Ended) {
+    fn cell(case: &MatrixCase, repetition: u32, wall: f64) -> (String, Ended) {
         let ended = serde_json::json!({
             "cell": case.cell(repetition), "case": case.name, "workload": "", "levels": {}, "repetition": repetition,
             "how": "done", "exit": 0, "took_s": wall, "figures": { "wall_s": wall },

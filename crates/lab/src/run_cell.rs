@@ -1,6 +1,6 @@
 //! One cell: a temporary directory, the command, its figures, and the rename that makes it count.
 
-use crate::case::{Case, Cell};
+use crate::case::{Cell, MatrixCase};
 use crate::command::{self, Places};
 use crate::ended::{ending, times};
 use crate::figure::{self, Found};
@@ -46,12 +46,12 @@ pub(crate) fn run(site: &Site<'_>, cell: Cell) -> Result<Ended, Error> {
     Ok(ended)
 }
 
-fn take_offline<'a>(site: &Site<'a>, case: &Case) -> Result<Option<Offline<'a>>, Error> {
+fn take_offline<'a>(site: &Site<'a>, case: &MatrixCase) -> Result<Option<Offline<'a>>, Error> {
     let cpus = command::cpus(site.spec, case)?.filter(|_| site.hotplug);
     cpus.map(|cpus| Offline::all_but(&cpus, Path::new(hotplug::CPUS), site.lab)).transpose()
 }
 
-fn make_places<'a>(site: &Site<'a>, case: &Case, room: &Path) -> Result<Places<'a>, Error> {
+fn make_places<'a>(site: &Site<'a>, case: &MatrixCase, room: &Path) -> Result<Places<'a>, Error> {
     let out = room.join("out");
     let directories: Vec<PathBuf> =
         (1..=case.workload(site.spec).directories).map(|number| room.join(format!("dir{number}"))).collect();
@@ -77,7 +77,7 @@ impl From<Error> for Wrong {
 }
 
 /// Prepares and runs, and fills in what was measured, be it of a command that failed.
-fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended) -> Result<(), Wrong> {
+fn measure(site: &Site<'_>, case: &MatrixCase, places: &Places<'_>, ended: &mut Ended) -> Result<(), Wrong> {
     let limit = Duration::from_secs_f64(site.spec.timeout_s);
     let values = command::values(site.spec, case, places);
     let _mounted = mount(site, case, places, &values)?;
@@ -100,7 +100,7 @@ fn measure(site: &Site<'_>, case: &Case, places: &Places<'_>, ended: &mut Ended)
 /// Gives each directory a fresh file system, if the case has one.
 fn mount(
     site: &Site<'_>,
-    case: &Case,
+    case: &MatrixCase,
     places: &Places<'_>,
     values: &BTreeMap<String, String>,
 ) -> Result<Vec<Mounted>, Wrong> {
@@ -141,7 +141,7 @@ fn run_command(workload: Workload, output: &Path, limit: Duration) -> Result<(Fi
 /// Errors: the figures that are missing, and why.
 fn read_figures(
     spec: &Spec,
-    case: &Case,
+    case: &MatrixCase,
     places: &Places<'_>,
     values: &BTreeMap<String, String>,
     ended: &mut Ended,

@@ -1,6 +1,6 @@
 //! The surroundings that all cells of a lab share, and the places of their artifacts.
 
-use crate::case::{Case, Cell};
+use crate::case::{Cell, MatrixCase};
 use crate::spec::Spec;
 use crate::{Ended, Ending, Error, Guest};
 use nearmiss_record::run::write_whole;
@@ -15,7 +15,7 @@ pub(crate) const RECORD: &str = "cell.json";
 /// The surroundings of all cells of a lab.
 pub struct Site<'a> {
     pub(crate) spec: &'a Spec,
-    pub(crate) cases: &'a [Case],
+    pub(crate) cases: &'a [MatrixCase],
     pub(crate) nearmiss: &'a Path,
     /// Directory in which every command starts.
     pub(crate) start: &'a Path,
@@ -32,7 +32,7 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    pub(crate) fn case(&self, cell: Cell) -> &Case {
+    pub(crate) fn case(&self, cell: Cell) -> &MatrixCase {
         &self.cases[cell.case]
     }
 
@@ -111,7 +111,7 @@ impl Site<'_> {
 }
 
 /// Returns the record of a cell before it ran.
-pub(crate) fn blank(spec: &Spec, case: &Case, repetition: u32) -> Ended {
+pub(crate) fn blank(spec: &Spec, case: &MatrixCase, repetition: u32) -> Ended {
     Ended {
         cell: case.cell(repetition),
         case: case.name.clone(),
