@@ -16,8 +16,9 @@
 #include <time.h>
 
 /* With time by instructions QEMU lets a vCPU run from one timer to the next, millions of instructions, while the others
- * stand still: threads of some milliseconds would never overlap. Some 4 ms of the host's clock, a tick, are as long. */
-enum { SLICE_INSTRUCTIONS = 400000 };
+ * stand still: threads of some milliseconds would never overlap. Where all uses of a line are recorded, a part of a run
+ * has half a million instructions: it must hold several slices of each vCPU. */
+enum { SLICE_INSTRUCTIONS = 100000 };
 enum { FIRST_MARK = 16 }; /* numbers below are enum nm_mark */
 
 static int open_now; /* from BEGIN on */
