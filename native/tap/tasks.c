@@ -59,7 +59,7 @@ static struct task *find(uint64_t address, uint32_t pid)
         t->number = ++tasks;
         t->irq_depth = 0;
         t->skip = 0;
-        t->mm = t->mailbox = 0;
+        t->mm = t->mailbox = t->mail_sequence = 0;
         t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
     }
     return t;
@@ -117,6 +117,9 @@ void tasks_enter(struct vcpu *v)
     maps_poll(v);
     ring_control(v, NM_C_SWITCH, address, 0, pid | (uint64_t)tgid << 32, &payload, sizeof payload);
     struct task *task = find(address, pid);
+    /* Or a thread's first flush would look like an exec. */
+    if (task && !task->mm)
+        task->mm = payload.mm;
     if (tap.by_task && task != v->task) {
         filter_clear(v);
         fetch_clear(v);
@@ -152,6 +155,7 @@ void tasks_address_space(struct vcpu *v)
     if (!mm || mm == t->mm)
         return;
     t->mm = mm;
+    t->mailbox = t->mail_sequence = 0;
     t->stacks[USER].depth = 0;
     t->skip = 0;
     apply_skip(v);
