@@ -168,7 +168,8 @@ void parts_look(int pending, int starts)
     } else if (now != wanted) {
         __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
         engine_run_alone(change, wanted ? &changing : NULL);
-    } else if ((now || follows) && ++looks % PAUSE_POLL_LOOKS == 0 && !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
+    } else if ((now || follows) && ++looks % PAUSE_POLL_LOOKS == 0 &&
+               !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
         engine_run_alone(poll, NULL);
     }
 }

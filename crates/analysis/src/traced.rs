@@ -204,10 +204,7 @@ impl Traced {
     /// Returns the model's counts with consecutive slices of the recorder taken as simultaneous. The recorded order
     /// hides nearly all sharing: a CPU of the guest runs alone for a quarter of a million references.
     pub fn in_modelled_order(&self) -> Result<&ModelRecord, CaseError> {
-        if self.model.order == Order::Modelled {
-            return Ok(&self.model);
-        }
-        if let Some(modelled) = self.in_modelled_order.get() {
+        if let Some(modelled) = self.modelled_order() {
             return Ok(modelled);
         }
         let kept = KeptRun { replayable: self.replayable(), machine: self.machine(), symbols: &self.symbols };
@@ -215,7 +212,7 @@ impl Traced {
         Ok(self.in_modelled_order.get_or_init(|| modelled))
     }
 
-    /// The model's counts in the modelled order, where something was looked for in it.
+    /// The model's counts in the modelled order, if they were made.
     pub(crate) fn modelled_order(&self) -> Option<&ModelRecord> {
         if self.model.order == Order::Modelled { Some(&self.model) } else { self.in_modelled_order.get() }
     }

@@ -33,3 +33,11 @@ pub enum ObjectKind {
     /// Could not be attributed.
     Unattributed,
 }
+
+impl ObjectKind {
+    /// Whether the program decides where such objects lie, and not the kernel.
+    pub fn is_the_programs(self) -> bool {
+        use ObjectKind::{Anonymous, File, Global, Heap, Stack};
+        matches!(self, Heap | Global | Anonymous | Stack | File)
+    }
+}

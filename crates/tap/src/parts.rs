@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
-    /// Time from the command's begin that is followed and not recorded: calls, mappings and heap objects alone. It holds
+    /// Time from the command's start that is followed and not recorded: calls, mappings and heap objects alone. It holds
     /// for a window that opens with the command.
     pub followed: Duration,
     /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
@@ -26,7 +26,7 @@ pub struct Parts {
 
 impl Parts {
     /// Returns the plan with nothing followed ahead of it.
-    pub fn from_the_begin(self) -> Self {
+    pub fn from_the_start(self) -> Self {
         Parts { followed: Duration::ZERO, ..self }
     }
 }

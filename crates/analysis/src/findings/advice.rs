@@ -43,12 +43,13 @@ pub(crate) fn advice(traced: &Traced, findings: &[Finding]) -> Vec<String> {
     paragraphs.into_iter().flatten().collect()
 }
 
-/// Objects that tasks on several CPUs use the same bytes of, by lines and cycles of the modelled
+/// The object whose bytes tasks on several CPUs share at the highest price. `lines` and `cycles` are of the modelled
 /// order.
 fn passed(lines: &[SharedLineRow], cycles: u64) -> Option<String> {
     let mut by_object: BTreeMap<&str, (u64, &SharedLineRow)> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.sharing() == LineSharing::True) {
-        let Some(object) = line.tenants.iter().find(|tenant| is_the_program_s(tenant)) else { continue };
+        let is_the_programs = |tenant: &&Tenant| tenant.kind.is_some_and(ObjectKind::is_the_programs);
+        let Some(object) = line.tenants.iter().find(is_the_programs) else { continue };
         let (waits, _) = by_object.entry(&object.object).or_insert((0, line));
         *waits += line.stall_cycles;
     }
@@ -65,11 +66,6 @@ fn passed(lines: &[SharedLineRow], cycles: u64) -> Option<String> {
             missed.join(", ")
         )
     })
-}
-
-fn is_the_program_s(tenant: &Tenant) -> bool {
-    use ObjectKind::{Anonymous, File, Global, Heap, Stack};
-    matches!(tenant.kind, Some(Heap | Global | Anonymous | Stack | File))
 }
 
 /// Pages that the kernel clears for the command over and over, because it gives memory back and takes it again.

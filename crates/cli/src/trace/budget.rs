@@ -37,7 +37,7 @@ const REACHING_PARTS: u64 = 24;
 const REACHING_PARTS_BY_TIME: u32 = 6;
 /// A first look that its records ended is followed by another one that reaches so many times as far.
 const FARTHER: f64 = 2.0;
-/// A run's begin, in which most programs allocate what they use, has one of so many shares of a plan's time: in a first
+/// A run's start, in which most programs allocate what they use, has one of so many shares of a plan's time: in a first
 /// part, or followed ahead of it.
 const BEGINNING: u32 = 8;
 /// And of its records: a program in C++ has 2 million until `main` (measured by hand).
@@ -208,8 +208,8 @@ fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, first_records: plan.all_records, records: plan.all_records, ..plan }
 }
 
-/// Returns the plan in equal parts and pauses behind the run's begin, each of which stands for as much of the run as any
-/// other. The begin is a small part of what is `reached`, and is followed alone: recorded, it would be most of the
+/// Returns the plan in equal parts and pauses behind the run's start, each of which stands for as much of the run as any
+/// other. The start is a small part of what is `reached`, and is followed alone: recorded, it would be most of the
 /// records.
 fn reaching(plan: Parts, reached: Duration) -> Parts {
     let followed = plan.whole.min(reached) / BEGINNING;

@@ -75,7 +75,7 @@ pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Loo
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
     let recording = match trace(&subject, plan, Kept::Diagnosis) {
         Err(error) if plan.is_some_and(|plan| !plan.followed.is_zero()) && never_opened(&error) => {
-            trace(&subject, plan.map(Parts::from_the_begin), Kept::Diagnosis)?
+            trace(&subject, plan.map(Parts::from_the_start), Kept::Diagnosis)?
         }
         recording => recording?,
     };

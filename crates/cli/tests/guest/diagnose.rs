@@ -163,9 +163,9 @@ fn aligned_tasks_are_named_with_their_sets_and_colors_and_rehearsed() {
     }
 }
 
-/// Its begin is followed and not recorded: what is allocated there has call sites.
+/// The start of a long command is followed and not recorded: what is allocated there has call sites.
 #[test]
-fn a_long_command_is_judged_behind_its_begin() {
+fn a_long_command_is_judged_behind_its_start() {
     let Some(_guest) = for_a_guest() else { return };
     let place = DiagnosedRuns::new();
     let words = ["diagnose", "--within", "60s", "--json", "-m", MACHINE, "--cpus", "1", "--memory", "1GiB", "--"];

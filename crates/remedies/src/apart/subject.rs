@@ -31,10 +31,7 @@ pub struct Subject {
 impl Class {
     /// `None` for lines of the kernel, and those of which nothing is known.
     pub fn of(line: &SharedLineRow) -> Option<Class> {
-        let decided_by_programs = |tenant: &&Tenant| {
-            use ObjectKind::{Anonymous, File, Global, Heap, Stack};
-            matches!(tenant.kind, Some(Heap | Global | Anonymous | Stack | File))
-        };
+        let decided_by_programs = |tenant: &&Tenant| tenant.kind.is_some_and(ObjectKind::is_the_programs);
         let tenants: Vec<&Tenant> = line.tenants.iter().filter(decided_by_programs).collect();
         if tenants.is_empty() {
             return None;

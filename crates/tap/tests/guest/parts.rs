@@ -25,8 +25,9 @@ struct PartTotals {
     /// Part marks, and heap objects reported in all.
     parts: usize,
     objects: usize,
-    /// Of the objects ahead of the first part mark, those with a calling context and all; and the context now.
+    /// Objects ahead of the first part mark: those with a calling context, and all.
     ahead: (usize, usize),
+    /// Calling context of the records that follow.
     context: u32,
     /// Stores of user mode by number of the part.
     stores: Vec<usize>,
@@ -181,7 +182,7 @@ fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
 
 /// Ahead of the first part calls are followed, and nothing else is recorded.
 #[test]
-fn objects_of_a_followed_begin_have_their_call_sites() {
+fn objects_of_a_followed_start_have_their_call_sites() {
     under_each_engine(|qemu| {
         for cpus in [1, 2] {
             let plan = Parts {
