@@ -6,7 +6,7 @@
 //! *essential* misses of Dubois, Skeppstedt and Stenström, 1993, are the others).
 
 use super::Attribution;
-use super::objects::ObjectId;
+use super::objects::{Key, ObjectId};
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
 use crate::owner::Owner;
@@ -155,6 +155,21 @@ impl SharedLines {
         stay.is_idle = !is_new;
     }
 
+    /// The reference is to a block. A line may have been watched before the block was allocated in it: what held those
+    /// bytes gives way.
+    pub fn is_of_block(&mut self, by: &Reference, block: ObjectId, offset: u64) {
+        let Some(row) = self.lines.get_mut(&by.line) else { return };
+        let first = by.bytes & by.bytes.wrapping_neg();
+        let Some(at) = row.pieces.iter().position(|piece| piece.bytes & first != 0 && piece.object != block) else {
+            return;
+        };
+        let earlier = row.pieces.remove(at);
+        row.known &= !earlier.bytes;
+        if row.object == earlier.object {
+            (row.object, row.offset) = (block, offset);
+        }
+    }
+
     /// The reference waited for other CPUs, so long.
     pub fn waited(&mut self, by: &Reference, cycles: u64) {
         let Some(row) = self.lines.get_mut(&by.line) else { return };
@@ -298,6 +313,9 @@ impl Attribution {
             let offset = (reference.vaddr.wrapping_sub(reference.address - by.line)).saturating_sub(start);
             let object = self.tracker.objects.piece(object, reference.vaddr);
             self.sharing.missed(&by, class, object, offset);
+            if matches!(self.tracker.objects.rows[object.0 as usize].key, Key::Heap { .. }) {
+                self.sharing.is_of_block(&by, object, offset);
+            }
         }
         self.sharing.waited(&by, outcome.stall_cycles.into());
     }

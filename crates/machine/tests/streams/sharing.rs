@@ -59,13 +59,18 @@ fn names() -> Symbols {
 
 /// CPUs 0 and 1, with threads 101 and 102, take turns; blocks are allocated first.
 fn take_turns(blocks: &[(u64, u64)], turns: usize, first: &[Record], second: &[Record]) -> ModelRecord {
+    take(blocks, &vec![[first.to_vec(), second.to_vec()]; turns])
+}
+
+/// CPUs 0 and 1 take turns with these records of each turn.
+fn take(blocks: &[(u64, u64)], turns: &[[Vec<Record>; 2]]) -> ModelRecord {
     let m = two_levels(2, 1);
     let o = options(2);
     let mut chunks = vec![(0, 0, switch(101)), (1, 1, switch(102))];
     chunks[0].2.extend(blocks.iter().flat_map(|(address, bytes)| allocated(*address, *bytes)));
-    for turn in 0..turns as u64 {
-        chunks.push((0, 2 + 2 * turn, first.to_vec()));
-        chunks.push((1, 3 + 2 * turn, second.to_vec()));
+    for (turn, [first, second]) in turns.iter().enumerate() {
+        chunks.push((0, 2 + 2 * turn as u64, first.clone()));
+        chunks.push((1, 3 + 2 * turn as u64, second.clone()));
     }
     let options = Options { cpus: 2, levels: 2, line_bytes: 64, crowds: None, aliasing: None };
     let attribution = Attribution::new(options, Box::new(RecordedData::default()));
@@ -165,6 +170,19 @@ fn blocks_of_one_line_have_rows_of_their_own_and_rare_users_are_not_named() {
     let m = take_turns(&[(BLOCK, 24), (BLOCK + 32, 24)], 100, &begins, &add(BLOCK + 40, 4));
     let (line, tenants) = only_line(&m);
     assert_eq!(tenants, [(0, 4, 0, vec![101], vec![101]), (8, 4, 1, vec![102], vec![102])]);
+    let blocks: Vec<(u64, u64)> = line.tenants.iter().map(|t| (t.object_address, t.object_bytes)).collect();
+    assert_eq!(blocks, [(BLOCK, 24), (BLOCK + 32, 24)]);
+}
+
+#[test]
+fn blocks_name_a_line_that_was_shared_before_their_allocation() {
+    let add = |at: u64, insn| vec![load4(BLOCK + at, insn), store4(BLOCK + at, insn)];
+    let mut turns = vec![[add(0, 2), add(40, 4)]; 10];
+    // Another call allocates, once the line is watched.
+    turns[4][1].push(Record::control(ControlKind::Context, 1, 0, 0));
+    turns[4][1].extend([(0, 24), (32, 24)].map(|(at, bytes)| allocated(BLOCK + at, bytes)).concat());
+    let record = take(&[(BLOCK, 64)], &turns);
+    let (line, _) = only_line(&record);
     let blocks: Vec<(u64, u64)> = line.tenants.iter().map(|t| (t.object_address, t.object_bytes)).collect();
     assert_eq!(blocks, [(BLOCK, 24), (BLOCK + 32, 24)]);
 }
