@@ -1,32 +1,10 @@
 //! System calls and page faults, counted by entries of the kernel functions that serve them.
 
 use crate::parts::file_name;
+use nearmiss_record::entered::system_call;
 use nearmiss_record::model::{FunctionRow, ModelRecord};
-use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::{PAGE_FAULT, Symbols};
 use std::collections::{BTreeMap, HashMap};
-
-/// Prefixes of the kernel functions that serve a system call: of a 64-bit program, and of a 32-bit one.
-const SERVED_BY: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
-
-/// Returns the entries of each function by all tasks: by index of the function.
-pub(crate) fn entries(side: &SideTables, symbols: &Symbols) -> HashMap<u32, u64> {
-    // A function is entered at its first instruction, with which a block and so a run of instructions begins. The
-    // same instruction may be in the table several times, with runs of other lengths.
-    let mut first: HashMap<u32, (u64, u64)> = HashMap::new();
-    for (insn, (function, ..)) in side.insns.iter().zip(&symbols.insns) {
-        if insn.run == 0 || insn.executions == 0 || *function == 0 {
-            continue;
-        }
-        let entry = first.entry(*function).or_insert((insn.vaddr, 0));
-        match insn.vaddr.cmp(&entry.0) {
-            std::cmp::Ordering::Less => *entry = (insn.vaddr, insn.executions),
-            std::cmp::Ordering::Equal => entry.1 += insn.executions,
-            std::cmp::Ordering::Greater => {}
-        }
-    }
-    first.into_iter().map(|(function, (_, entered))| (function, entered)).collect()
-}
 
 /// Entries of the command's tasks, by name and module: where others ran the function too, its part by instructions.
 pub(crate) fn calls(
@@ -60,7 +38,7 @@ fn instructions(rows: &[FunctionRow]) -> HashMap<(&str, &str), u64> {
 pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<String, u64> {
     let mut figures = BTreeMap::from([("syscalls".to_owned(), 0), ("faults".to_owned(), 0)]);
     for ((name, _), entered) in calls.iter().filter(|(_, entered)| **entered > 0) {
-        if let Some(call) = SERVED_BY.iter().find_map(|prefix| name.strip_prefix(prefix)) {
+        if let Some(call) = system_call(name) {
             *figures.entry(format!("syscalls.{call}")).or_default() += entered;
             *figures.entry("syscalls".to_owned()).or_default() += entered;
         } else if name == PAGE_FAULT {
@@ -73,22 +51,6 @@ pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearmiss_record::side::Insn;
-
-    fn insn(vaddr: u64, run: u32, executions: u64) -> Insn {
-        Insn { vaddr, run, executions, ..Insn::default() }
-    }
-
-    #[test]
-    fn a_function_is_entered_at_its_first_instruction() {
-        let symbols =
-            Symbols { insns: vec![(1, 0, 0), (1, 0, 0), (1, 0, 0), (2, 0, 0), (0, 0, 0)], ..Symbols::default() };
-        // A loop inside runs more often, and the entry is in the table twice.
-        let insns =
-            vec![insn(0x108, 3, 900), insn(0x100, 8, 30), insn(0x100, 2, 12), insn(0x200, 0, 5), insn(0x1, 1, 7)];
-        let side = SideTables { insns, ..SideTables::default() };
-        assert_eq!(entries(&side, &symbols), HashMap::from([(1, 42)]));
-    }
 
     #[test]
     fn calls_are_named_as_programs_name_them() {

@@ -1,9 +1,10 @@
 //! The figures of one recording.
 
-use crate::events::{calls, entries, figures};
+use crate::events::{calls, figures};
 use crate::figure::{level_name, of_mode};
 use crate::parts::parts;
 use nearmiss_record::baseline::BaselinePart;
+use nearmiss_record::entered::entries;
 use nearmiss_record::model::{MissClass, ModelRecord, Tally, TaskRow};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;

@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod code;
 pub mod comparison;
 pub mod counts;
+pub mod entered;
 pub mod figures;
 pub mod finding;
 pub mod gate;

@@ -373,7 +373,7 @@ impl std::ops::AddAssign for Columns {
 }
 
 /// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StackRow {
     /// Function names, outermost first; the last is the function that missed or computed.
     pub frames: Vec<String>,

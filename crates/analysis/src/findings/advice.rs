@@ -1,5 +1,6 @@
 //! Waits that no remedy takes away, and what their author can do.
 
+use super::calls;
 use crate::Traced;
 use crate::page_faults::PageFaults;
 use nearmiss_record::finding::{Base, Finding};
@@ -39,6 +40,7 @@ pub(crate) fn advice(traced: &Traced, findings: &[Finding]) -> Vec<String> {
         waiting.columns(),
         beyond_reach(model),
         modelled.and_then(|model| passed(&model.shared_lines, model.totals.cycles)),
+        calls::frequent(traced),
     ];
     paragraphs.into_iter().flatten().collect()
 }

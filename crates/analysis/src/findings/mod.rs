@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod advice;
+mod calls;
 mod calm;
 mod moments;
 
