@@ -3,6 +3,7 @@
 //! Two misses with filler between them show how far a core looks ahead: while both fit, they overlap (H. Wong,
 //! "Measuring Reorder Buffer Capacity", 2013). With stores for filler the store buffer ends it.
 
+use super::around;
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
@@ -45,6 +46,9 @@ pub struct CoreFigures {
     /// Cycles of a store, an atomic and a load of lines that another CPU writes, each with one, two and four lines in play.
     #[serde(default)]
     pub contended_cycles: [[Option<Settled>; 3]; 3],
+    /// Cycles of a load's line that non-temporal stores have just written, by bytes written since.
+    #[serde(default)]
+    pub reread_cycles: [Option<Settled>; 4],
 }
 
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -77,6 +81,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         // Another CPU has a part in it.
         contended_store_cycles: [None; 2],
         contended_cycles: [[None; 3]; 3],
+        reread_cycles: around::KIBIBYTES.map(|kib| settled(|| Some(around::reread_nanoseconds(kib)? / cycle_ns()?))),
     }
 }
 

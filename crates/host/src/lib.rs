@@ -3,6 +3,7 @@
 //! A description is data, and its meaning is in [`nearmiss_machine::describe`]; this crate measures this host.
 
 mod aliasing;
+mod around;
 mod assembled;
 mod bounds;
 mod calibrate;

@@ -23,6 +23,7 @@ const TYPICAL: Core = Core {
     contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
     contended: Some(TYPICAL_CONTENDED),
+    reread_cycles: None,
 };
 /// Lines that another CPU writes, where nothing was measured.
 const TYPICAL_CONTENDED: Contended =
@@ -56,6 +57,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     const FILLS: &str = "loads of lines of one set in turn";
     let fill_cycles = noted(sources, "core.fill", measured.fill_cycles, FILLS).unwrap_or(TYPICAL.fill_cycles);
     let contended = contended(measured, sources);
+    let reread_cycles = reread(measured, sources);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
         let value = noted(sources, &format!("core.{figure}"), measured, how);
         value.map_or(otherwise, |value| (value.round() as u32).max(least))
@@ -130,7 +132,18 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         ],
         fill_cycles: (fill_cycles.max(0.0) * 100.0).round() / 100.0,
         contended: Some(contended),
+        reread_cycles,
     }
+}
+
+/// Costs of lines that were just written past the caches; none where they were not measured. The least stable of the
+/// figures stands for them.
+fn reread(measured: &CoreFigures, sources: &mut Sources) -> Option<[u32; 4]> {
+    const HOW: &str = "loads of lines that non-temporal stores have just written, beside plain ones";
+    let [Some(a), Some(b), Some(c), Some(d)] = measured.reread_cycles else { return None };
+    let least_stable = [a, b, c, d].into_iter().max_by(|a, b| a.spread.total_cmp(&b.spread));
+    noted(sources, "core.reread", least_stable, HOW);
+    Some([a, b, c, d].map(|figure| figure.value.max(0.0).round() as u32))
 }
 
 /// Costs of lines that another CPU writes. The least stable of three figures stands for them.

@@ -115,6 +115,7 @@ impl Sieve {
         keep("crowded_store", &mut core.crowded_store_cycles, [0.0, 60.0], "cycles");
         keep("crowded_addition", &mut core.crowded_addition_cycles, [0.0, 120.0], "cycles");
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
+        core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
         let [one, many] = &mut core.contended_store_cycles;
         keep("contended_store", one, [0.0, 2000.0], "cycles");
         keep("contended_stores", many, [0.0, 4000.0], "cycles");

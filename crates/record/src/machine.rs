@@ -357,12 +357,12 @@ pub struct Tlb {
 pub struct SecondTlb {
     /// Pages that it holds, small and large ones.
     pub entries: u32,
-    /// Ways; 0: not known, taken for 16.
+    /// Ways; 0: not known, taken for the most up to 16 with which the sets are a power of two.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub ways: u32,
-    /// Cycles of a walk to a small page.
+    /// Cycles of a walk to a small page whose table entry the second level of caches has.
     pub walk_cycles: u32,
-    /// Cycles of a walk to a large page.
+    /// Cycles of a walk to a large page whose table entry the second level of caches has.
     pub large_walk_cycles: u32,
 }
 
@@ -402,6 +402,10 @@ pub struct Core {
     /// Contended lines beyond `contended_store_cycles`; none in files that are older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contended: Option<Contended>,
+    /// Cycles until a load has a line that non-temporal stores wrote, if less than 2, 8, 32 and 128 KiB were written so
+    /// and read again since; one such line comes after the other. None: as any other line of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reread_cycles: Option<[u32; 4]>,
 }
 
 /// Cycles of a reference to a line that another CPU has used since this one did, both again and again, one of them

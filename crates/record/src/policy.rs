@@ -172,6 +172,11 @@ pub enum StorePolicy {
         /// In any order.
         sites: Vec<CallSite>,
     },
+    /// The non-temporal stores of these call sites become plain.
+    Plain {
+        /// In any order.
+        sites: Vec<CallSite>,
+    },
 }
 
 /// An instruction as one caller reaches it: one `memcpy` serves many.

@@ -111,6 +111,15 @@ pub struct DataObject {
     pub bytes: u64,
 }
 
+impl Symbols {
+    /// Source file and line of the program's own code, where an instruction was inlined from its language's library.
+    pub fn own_line(&self, insn: u32) -> Option<(&str, u32)> {
+        let at = self.inlined_at.binary_search_by_key(&insn, |(id, ..)| *id).ok()?;
+        let (_, file, line) = self.inlined_at[at];
+        Some((self.files.get(file as usize)?, line))
+    }
+}
+
 impl ModuleData {
     /// Linked address of the byte at this offset in the file.
     pub fn linked_address(&self, file_offset: u64) -> Option<u64> {

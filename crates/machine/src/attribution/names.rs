@@ -110,18 +110,10 @@ impl<'a> Names<'a> {
         functions
     }
 
-    /// Source file and line of the program's own code, where an instruction was inlined from its language's library.
-    fn own_line(&self, insn: u32) -> Option<(&'a str, u32)> {
-        let inlined = &self.symbols.inlined_at;
-        let at = inlined.binary_search_by_key(&insn, |(id, ..)| *id).ok()?;
-        let (_, file, line) = inlined[at];
-        Some((self.symbols.files.get(file as usize)?, line))
-    }
-
     /// `run_queue.c:41 new_task`, or `new_task` where no line is known.
     pub fn site(&self, call: u32) -> String {
         let name = self.function_name(self.function(call));
-        match self.own_line(call).or_else(|| self.line(call)) {
+        match self.symbols.own_line(call).or_else(|| self.line(call)) {
             Some((file, line)) => format!("{}:{line} {name}", file.rsplit('/').next().unwrap_or(file)),
             None => name.to_owned(),
         }

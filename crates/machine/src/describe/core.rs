@@ -45,6 +45,9 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
         number(&at("contended_store_cycles"), cycles, 0, 10_000)?;
     }
     contended_ranges(core)?;
+    for cycles in core.reread_cycles.into_iter().flatten() {
+        number(&at("reread_cycles"), cycles, 0, 10_000)?;
+    }
     number(&at("fill_cycles"), core.fill_cycles, 0.0, 100.0)
 }
 

@@ -65,6 +65,7 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
     names.extend(contended.flat_map(|_| CONTENDED));
+    names.extend(machine.core.iter().filter(|core| core.reread_cycles.is_some()).map(|_| "core.reread"));
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));

@@ -116,7 +116,7 @@ pub(super) fn machines() -> impl Strategy<Value = Machine> {
 
 /// Any policy that keeps references on their recorded CPUs.
 pub(super) fn policies() -> impl Strategy<Value = Policy> {
-    (0..4usize, 0..5usize, any::<bool>()).prop_map(|(address, home, around)| Policy {
+    (0..4usize, 0..5usize, 0..3usize).prop_map(|(address, home, store)| Policy {
         address: match address {
             0 => AddressPolicy::Color {
                 ranges: vec![(0, 3 * 4096), (9 * 4096, 10 * 4096)],
@@ -133,14 +133,17 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
             _ => AddressPolicy::Recorded,
         },
         home: homes(home),
-        store: match around {
-            true => StorePolicy::NonTemporal {
-                sites: [(0, 3), (0, 70), (1, 3), (2, 4)].map(|(context, insn)| CallSite { context, insn }).to_vec(),
-            },
-            false => StorePolicy::Recorded,
+        store: match store {
+            0 => StorePolicy::NonTemporal { sites: sites() },
+            1 => StorePolicy::Plain { sites: sites() },
+            _ => StorePolicy::Recorded,
         },
         ..Policy::default()
     })
+}
+
+fn sites() -> Vec<CallSite> {
+    [(0, 3), (0, 70), (1, 3), (2, 4)].map(|(context, insn)| CallSite { context, insn }).to_vec()
 }
 
 fn homes(number: usize) -> HomePolicy {

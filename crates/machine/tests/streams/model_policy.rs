@@ -6,6 +6,7 @@ use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::{Effective, NullObserver, Observer, Outcome};
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::machine::{CacheKind, Machine, Sharing};
+use nearmiss_record::model::Tally;
 use nearmiss_record::policy::*;
 use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
@@ -105,6 +106,28 @@ fn a_call_site_is_an_instruction_in_its_calling_context() {
         let t = replay_on(&m, &p, &o, &[(0, 0, chunk.clone())], NullObserver).0.sum();
         assert_eq!((t.stores, t.nt_stores, t.bus.nt_full, t.bus.reads()), (25, 8, 1, 3));
     }
+}
+
+#[test]
+fn stores_past_the_caches_of_a_call_site_become_plain() {
+    let m = two_levels(1, 1);
+    let context = |number| Record::control(ControlKind::Context, number, 0, 0);
+    let around = |at: u64| (0..8).map(move |word| access(Kind::NtStore, at + word * 8, 8, 2));
+    let mut chunk: Vec<_> = around(0).collect();
+    chunk.push(context(4));
+    chunk.extend(around(64));
+    chunk.extend([load(0), load(64)]);
+    let replayed = |sites| {
+        let policy = Policy { store: StorePolicy::Plain { sites }, ..Policy::default() };
+        replay_on(&m, &policy, &options(1), &[(0, 0, chunk.clone())], NullObserver).0.sum()
+    };
+    let recorded = replayed(Vec::new());
+    assert_eq!((recorded.stores, recorded.nt_stores, recorded.bus.nt_full, recorded.bus.reads()), (16, 16, 2, 2));
+    let plain = replayed(vec![CallSite { context: 4, insn: 2 }]);
+    // The line's first store brings it, and the load finds it.
+    assert_eq!((plain.stores, plain.nt_stores, plain.bus.nt_full, plain.bus.reads()), (16, 8, 1, 2));
+    let loads = |tally: &Tally| tally.levels[0].load_misses.iter().sum::<u64>();
+    assert_eq!([loads(&recorded), loads(&plain)], [2, 1]);
 }
 
 /// Events of a placed stream's replay: CPU and address, CPU and task, or CPU and address of code.

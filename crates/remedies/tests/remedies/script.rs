@@ -45,6 +45,7 @@ pub fn machine() -> Machine {
         contended_store_cycles: [0, 0],
         fill_cycles: 0.0,
         contended: None,
+        reread_cycles: None,
     });
     machine
 }

@@ -3,6 +3,7 @@
 use super::contended::{Contended, Takes};
 use super::crowded::Crowded;
 use super::front_end::FrontEnd;
+use super::page_table::PageTable;
 use super::streams::{SHOWN, Streams};
 use super::translation::Translation;
 use super::{Ticks, ticks};
@@ -29,6 +30,8 @@ pub(in crate::model) struct Waiting<'a> {
     pub latency_cycles: u32,
     /// Levels that the reference missed, a bit each.
     pub missed: u8,
+    /// Cycles until the line has come back from where a store past the caches has just written it.
+    pub reread: Option<u32>,
     /// Another CPU had taken the line, or has it, too, and must give it up for a store.
     pub lost: bool,
     /// Instructions that the CPU executed before the reference.
@@ -94,8 +97,11 @@ pub(in crate::model) struct Interval {
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
     translation: Option<Translation>,
+    page_table: PageTable,
     /// From a load that hits the first level to its value.
     hit: Ticks,
+    /// Time at which the latest line is there that a store past the caches wrote.
+    reread: Ticks,
     /// Wait of the next reference for its page, which was looked up already.
     walked: Ticks,
     /// Ticks charged beyond whole cycles.
@@ -124,7 +130,9 @@ impl Interval {
             line_after: vec![0; line_ticks.len()],
             line_ticks,
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
+            page_table: PageTable::new(machine),
             hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
+            reread: 0,
             walked: 0,
             rest: 0,
         }
@@ -146,7 +154,11 @@ impl Interval {
     /// A reference to data. Returns whether it waits for its page, be it a hit or not.
     #[inline]
     pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
-        self.walked = self.translation.as_mut().map_or(0, |translation| translation.takes(vaddr, paddr, space));
+        let Some(translation) = &mut self.translation else { return false };
+        self.walked = translation.takes(vaddr, paddr, space);
+        if let Some(entry) = translation.take_walked() {
+            self.walked += self.page_table.walk(entry);
+        }
         self.walked > 0
     }
 
@@ -158,6 +170,7 @@ impl Interval {
 
     /// Returns the core's wait for a reference, in whole cycles.
     pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
+        self.page_table.fills(what.missed);
         let ahead = self.ahead(what.instructions);
         let begins = what.clock - ahead.min(what.clock);
         let wait = match what.kind {
@@ -177,6 +190,7 @@ impl Interval {
             return self.load_at_once(what, begins.max(known), takes);
         }
         let there = self.line(what, begins, begins.max(known));
+        let there = self.back_from_memory(what, there);
         let there = self.with_its_line(what, there);
         self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
         if what.missed == 0 {
@@ -204,6 +218,13 @@ impl Interval {
         }
         self.coming.push_front((line, there));
         there
+    }
+
+    /// Returns when the line of a load is there, which may be on its way from a store past the caches.
+    fn back_from_memory(&mut self, what: &Waiting<'_>, there: Ticks) -> Ticks {
+        let Some(cycles) = what.reread else { return there };
+        self.reread = self.reread.max(what.clock) + ticks(cycles.into());
+        there.max(self.reread)
     }
 
     fn contended_load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Ticks> {

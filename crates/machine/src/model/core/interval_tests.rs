@@ -55,8 +55,19 @@ fn run_on(
                 _ => 7,
             };
             let pace = ticks(1);
-            let what =
-                Waiting { kind, insn, vaddr, latency_cycles, missed, lost: false, instructions, clock, pace, origin };
+            let what = Waiting {
+                kind,
+                insn,
+                vaddr,
+                latency_cycles,
+                missed,
+                reread: None,
+                lost: false,
+                instructions,
+                clock,
+                pace,
+                origin,
+            };
             let wait = interval.waits(&what);
             stalls += u64::from(wait);
             wait
@@ -268,6 +279,7 @@ fn lost(kind: Kind, count: u64, after: u64) -> u64 {
             vaddr: 0x5000,
             latency_cycles: TRANSFER,
             missed: 1,
+            reread: None,
             lost: true,
             instructions,
             clock: ticks(instructions + stalls),
@@ -276,6 +288,34 @@ fn lost(kind: Kind, count: u64, after: u64) -> u64 {
         }));
     }
     instructions + stalls
+}
+
+#[test]
+fn lines_that_come_back_from_a_store_past_the_caches_come_one_by_one() {
+    let end = |reread: Option<u32>| {
+        let mut interval = interval();
+        let (mut instructions, mut stalls) = (0, 0);
+        for turn in 0..20 {
+            instructions += 10;
+            stalls += u64::from(interval.waits(&Waiting {
+                kind: Kind::Load,
+                insn: 1,
+                // Lines of no stream.
+                vaddr: 0x10_0000 * turn * (turn + 3),
+                latency_cycles: 300,
+                missed: 7,
+                reread,
+                lost: false,
+                instructions,
+                clock: ticks(instructions + stalls),
+                pace: ticks(1),
+                origin: None,
+            }));
+        }
+        instructions + stalls
+    };
+    assert_eq!(end(Some(1000)) - end(Some(500)), 20 * 500);
+    assert_eq!(end(Some(1)), end(None), "no sooner than any line of memory");
 }
 
 #[test]
@@ -351,13 +391,15 @@ fn a_page_that_no_level_holds_is_walked_to() {
         vaddr: 0x5000,
         latency_cycles: 300,
         missed: 7,
+        reread: None,
         lost: false,
         instructions: 0,
         clock: 0,
         pace: ticks(1),
         origin: None,
     };
-    assert_eq!(interval.waits(&what), 237);
+    // 7 + 30 cycles for the walk, 36 for its entry in the third level instead of the second, less a window of 100.
+    assert_eq!(interval.waits(&what), 300 + 7 + 30 + 36 - 100);
     assert!(!interval.looks_up(0x5008, 0x3008, 2));
 }
 
@@ -381,6 +423,7 @@ fn end(mut interval: Interval, loads: &[TimedLoad], origins: &[(u32, Origin)]) -
             vaddr: (n as u64 * 7919) << 13,
             latency_cycles,
             missed: if latency_cycles > 100 { 7 } else { u8::from(latency_cycles > 0) },
+            reread: None,
             lost: false,
             instructions,
             clock: ticks(instructions + stalls),

@@ -11,8 +11,10 @@
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
 //!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
 //! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
+//! - A walk of the page table takes the machine's figure, and waits for the line of its entry ([`page_table`]).
 //! - A load that hits a line on its way has its value when the line comes. Only hits that are looked at count so: all of
 //!   them where a policy moves fields, else those that wait for their page.
+//! - A line that was written past the caches a moment ago comes when it has been to memory, one after another.
 //! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to
@@ -33,6 +35,7 @@ mod contended;
 mod crowded;
 mod front_end;
 mod interval;
+mod page_table;
 mod streams;
 mod translation;
 
@@ -137,6 +140,7 @@ mod tests {
                 atomic_cycles: [30, 50, 60],
                 load_cycles: [3, 5, 6],
             }),
+            reread_cycles: None,
         }
     }
 }

@@ -30,9 +30,10 @@ struct TlbLevel {
     pages: Vec<u64>,
 }
 
-/// Ways of a second level; most have 8 to 16 if not specified.
+/// Ways of a second level. If not specified, they are the most up to 16 with which the sets are a power of two.
 fn ways_of(second: &SecondTlb) -> u32 {
-    if second.ways == 0 { 16 } else { second.ways }
+    let fits = |ways: &u32| second.entries.is_multiple_of(*ways) && (second.entries / ways).is_power_of_two();
+    if second.ways == 0 { (1..=16).rev().find(fits).unwrap_or(16) } else { second.ways }
 }
 
 impl TlbLevel {
@@ -65,6 +66,8 @@ pub(crate) struct Translation {
     miss: Ticks,
     walk: [Ticks; 2],
     last: u64,
+    /// Number of the page-table entry that the latest look-up walked to.
+    walked: Option<u64>,
     /// Small pages seen, by number within 64, by distance and block.
     blocks: FxHashMap<u64, u64>,
     pub counted: Tally,
@@ -81,6 +84,7 @@ impl Translation {
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),
             last: NOBODY,
+            walked: None,
             blocks: FxHashMap::default(),
             counted: Tally::default(),
         }
@@ -115,7 +119,14 @@ impl Translation {
             return self.miss;
         }
         *(if large { &mut self.counted.large_walks } else { &mut self.counted.walks }) += 1;
+        self.walked = Some(entry(vaddr, large, space));
         self.miss + self.walk[usize::from(large)]
+    }
+
+    /// Takes the number of the page-table entry that the latest look-up walked to, if it walked. Neighbouring pages of
+    /// one space and size have neighbouring numbers.
+    pub fn take_walked(&mut self) -> Option<u64> {
+        self.walked.take()
     }
 
     fn is_to_be_large(&self, vaddr: u64) -> bool {
@@ -134,6 +145,14 @@ impl Translation {
         *seen |= 1 << ((paddr >> PAGE_LOG2) & 63);
         seen.count_ones() >= PAGES_IN_PLACE
     }
+}
+
+/// Number of the page-table entry of an address. The kernel's pages have one table for all spaces.
+fn entry(vaddr: u64, large: bool, space: u64) -> u64 {
+    const ENTRIES_LOG2: u32 = 48 - PAGE_LOG2;
+    let space = if vaddr >> 63 != 0 { 0 } else { space };
+    let (log2, level) = if large { (LARGE_LOG2, LARGE) } else { (PAGE_LOG2, 0) };
+    (vaddr >> log2) & ((1 << ENTRIES_LOG2) - 1) | space << ENTRIES_LOG2 | level
 }
 
 /// The ranges of a policy, sorted and joined; all of user mode where the machine has that in large pages.

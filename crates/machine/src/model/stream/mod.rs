@@ -22,3 +22,4 @@ pub(in crate::model) mod replay;
 pub(crate) mod round;
 mod rounds;
 pub(in crate::model) mod vcpu;
+mod written_around;

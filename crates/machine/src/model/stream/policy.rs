@@ -7,6 +7,7 @@ use crate::model::stream::fields::{Fields, Place};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::StorePolicy;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
+use nearmiss_record::reference::Kind;
 use rustc_hash::FxHashSet;
 
 /// Refuses what the machine or the trace's filter does not carry, in one sentence; returns what is only approximate.
@@ -68,6 +69,8 @@ pub(in crate::model) struct Rules {
     /// A bit an instruction: some of its call sites go around.
     around: Vec<u64>,
     sites: FxHashSet<CallSite>,
+    /// Call sites with non-temporal stores that become plain.
+    plain: FxHashSet<CallSite>,
 }
 
 impl Rules {
@@ -83,6 +86,7 @@ impl Rules {
             fields: Fields::new(&policy.address)?,
             around: Vec::new(),
             sites: FxHashSet::default(),
+            plain: FxHashSet::default(),
         };
         if let AddressPolicy::Color { ranges, align, colors, line } = &policy.address {
             if !align.is_power_of_two() || *colors == 0 {
@@ -125,6 +129,9 @@ impl Rules {
                 rules.around[word] |= 1 << (site.insn % 64);
                 rules.sites.insert(*site);
             }
+        }
+        if let StorePolicy::Plain { sites } = &policy.store {
+            rules.plain = sites.iter().copied().collect();
         }
         Ok(rules)
     }
@@ -176,8 +183,18 @@ impl Rules {
 
     /// Whether a store of this instruction, in this calling context, becomes non-temporal.
     #[inline]
-    pub fn goes_around(&self, context: u32, insn: u32) -> bool {
+    fn goes_around(&self, context: u32, insn: u32) -> bool {
         self.around.get(insn as usize / 64).is_some_and(|word| word >> (insn % 64) & 1 != 0)
             && self.sites.contains(&CallSite { context, insn })
+    }
+
+    /// The kind of a reference of a call site, as the policy has it.
+    #[inline]
+    pub fn kind(&self, recorded: Kind, context: u32, insn: u32) -> Kind {
+        match recorded {
+            Kind::Store if self.goes_around(context, insn) => Kind::NtStore,
+            Kind::NtStore if self.plain.contains(&CallSite { context, insn }) => Kind::Store,
+            _ => recorded,
+        }
     }
 }

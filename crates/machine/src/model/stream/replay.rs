@@ -13,6 +13,7 @@ use crate::model::stream::placing::Placing;
 use crate::model::stream::policy::{self, Rules};
 use crate::model::stream::round::Round;
 use crate::model::stream::vcpu::{Cpu, report_drained};
+use crate::model::stream::written_around::WrittenAround;
 use crate::model::totals::ModelTotals;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_code::CodeMap;
@@ -54,6 +55,7 @@ pub struct Replay<E: Engine, O: Observer> {
     chunk_totals: Vec<u64>,
     pub(in crate::model) records: u64,
     pub(in crate::model) earlier: Earlier,
+    written_around: Option<WrittenAround>,
     pub(in crate::model) round: Round,
     /// Modelled order: time at which the present round began.
     pub(in crate::model) round_began: u64,
@@ -135,6 +137,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             next_seq: None,
             records: 0,
             earlier: Earlier::new(machine, options.starts_late),
+            written_around: WrittenAround::of(machine),
             round: Round { is_even, ..Round::default() },
             round_began: 0,
             lead: vec![0; options.cpus as usize],
@@ -296,8 +299,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             return Ok(at + 1);
         }
         let insn = record.insn().0;
-        let around = kind == Kind::Store && self.rules.goes_around(self.cpus[cpu].context, insn);
-        let kind = if around { Kind::NtStore } else { kind };
+        let recorded_kind = kind;
+        let kind = self.rules.kind(kind, self.cpus[cpu].context, insn);
         let (mut size, mut next) = (record.size(), at + 1);
         if self.joins {
             while let Some(second) = records.get(next).filter(|second| self.joined(record, **second)) {
@@ -307,7 +310,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 next += 1;
             }
         }
-        let record = if around { record.with_kind(kind) } else { record };
+        let record = if kind == recorded_kind { record } else { record.with_kind(kind) };
         self.earlier.note(record.paddr());
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
@@ -480,7 +483,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 misses.count(access.kind, class);
             }
         }
-        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, outcome);
+        let reread = self.written_around.as_mut().and_then(|lines| lines.reread(access, missed));
+        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, reread, outcome);
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
         if outcome.is_first_touch() {
             state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);

@@ -76,9 +76,17 @@ impl Cpu {
         walks || kind == Kind::Store && self.core.crowds(vaddr, self.tally.instructions)
     }
 
-    /// Cycles that the core waits for an access that takes so many.
+    /// Cycles that the core waits for an access that takes so many. `reread`: those until its line has come back from
+    /// where a store past the caches wrote it.
     #[inline]
-    pub fn waits(&mut self, codes: &mut Option<CodeMap>, access: &Access, missed: u8, outcome: &Outcome) -> u32 {
+    pub fn waits(
+        &mut self,
+        codes: &mut Option<CodeMap>,
+        access: &Access,
+        missed: u8,
+        reread: Option<u32>,
+        outcome: &Outcome,
+    ) -> u32 {
         let latency_cycles = outcome.stall_cycles;
         let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
         match &mut self.core {
@@ -89,6 +97,7 @@ impl Cpu {
                 vaddr: access.vaddr,
                 latency_cycles,
                 missed,
+                reread,
                 lost: outcome.waited_for_others(),
                 instructions,
                 clock,

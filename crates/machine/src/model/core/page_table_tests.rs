@@ -1,0 +1,54 @@
+use super::*;
+use crate::describe::preset;
+
+const ENTRIES_A_LINE: u64 = 8;
+
+/// Levels of 1 MiB and 4 MiB behind the first, 10, 50 and 400 cycles away.
+fn page_table() -> PageTable {
+    let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
+    machine.caches.iter_mut().for_each(|cache| match cache.level {
+        2 => cache.size.0 = 1 << 20,
+        3 => cache.size.0 = 4 << 20,
+        _ => {}
+    });
+    machine.latency.level_cycles = vec![4, 10, 50];
+    machine.latency.memory_local_cycles = 400;
+    PageTable::new(&machine)
+}
+
+/// Ticks of a walk to one entry twice, with so many misses of each level from the second on between.
+fn again(second: u64, third: u64) -> Ticks {
+    let mut table = page_table();
+    table.walk(5);
+    (0..second).for_each(|_| table.fills(0b011));
+    (0..third).for_each(|_| table.fills(0b101));
+    table.walk(5)
+}
+
+#[test]
+fn a_line_goes_out_when_as_many_have_come_in() {
+    let (second, third) = ((1 << 20) / 64, (4 << 20) / 64);
+    assert_eq!([again(0, 0), again(second - 1, 0)], [0; 2]);
+    assert_eq!([again(second, 0), again(second, third - 1)], [ticks(40); 2]);
+    assert_eq!(again(second, third), ticks(390));
+    assert_eq!(again(0, third), 0, "the second level still has it");
+}
+
+#[test]
+fn a_line_without_a_walk_is_in_the_outermost_cache_and_serves_its_neighbours_then() {
+    let mut table = page_table();
+    assert_eq!([table.walk(8), table.walk(9), table.walk(15)], [ticks(40), 0, 0]);
+    assert_eq!(table.walk(8 + ENTRIES_A_LINE), ticks(40));
+}
+
+#[test]
+fn walks_push_out_each_others_lines() {
+    let held = (1 << 20) / 64;
+    let second_round = |lines: u64| {
+        let mut table = page_table();
+        let mut round = || (0..lines).map(|line| table.walk(line * ENTRIES_A_LINE)).max().unwrap();
+        round();
+        round()
+    };
+    assert_eq!([second_round(held), second_round(held + 1)], [0, ticks(40)]);
+}
