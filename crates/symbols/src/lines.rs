@@ -20,8 +20,9 @@ pub(super) struct SourcePlace {
     pub inlined_at: Option<(String, u32)>,
 }
 
-/// Directories of the libraries that compilers inline: C++ (GCC, Clang), Rust.
-const LIBRARIES: [&str; 5] = ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/bits/"];
+/// Directories of the libraries that compilers inline: C++ (GCC, Clang), Rust, and the intrinsics of both C compilers.
+const LIBRARIES: [&str; 7] =
+    ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/bits/", "/lib/gcc/", "/lib/clang/"];
 
 /// Finds source lines of many files.
 pub(super) struct Lines {

@@ -126,6 +126,9 @@ pub(crate) fn policy(policy: &Policy) -> String {
     if let StorePolicy::NonTemporal { sites } = &policy.store {
         text += &format!("; policy: non-temporal stores at {}", counted(sites.len() as u64, "call site"));
     }
+    if let StorePolicy::Plain { sites } = &policy.store {
+        text += &format!("; policy: plain stores at {}", counted(sites.len() as u64, "call site"));
+    }
     if let PlacePolicy::Tasks { tasks, .. } = &policy.place {
         text += &format!("; policy: {} placed", counted(tasks.len() as u64, "task"));
     }

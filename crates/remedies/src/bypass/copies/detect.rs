@@ -4,8 +4,8 @@ use super::blame::{Blame, Costs, blame};
 use super::find::groups;
 use super::finding::{Copying, unrehearsed};
 use super::group::Group;
-use super::live;
 use super::way::{CopyWay, Ways};
+use super::{live, reread};
 use nearmiss_analysis::{Case, CaseError, Suspicion, Suspicions, Traced};
 use nearmiss_machine::describe;
 use nearmiss_record::finding::{EvidenceKind, LEAST_GAIN};
@@ -15,6 +15,13 @@ use rustc_hash::FxHashMap;
 /// Everything in a run that copies past the caches may help with.
 pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let Some(case) = &case.traced else { return Ok(sampled(case)) };
+    let mut suspicions = of_copies(case)?;
+    suspicions.extend(reread::detect(case)?.map(|found| Box::new(found) as Box<dyn Suspicion>));
+    Ok(suspicions)
+}
+
+/// Returns the suspicion that copies push out what others miss.
+fn of_copies(case: &Traced) -> Result<Suspicions, CaseError> {
     let program = Program::of(case);
     let most_gain = program.most_gain();
     if let Err(why) = describe::can_go_around(case.filter, case.machine()) {

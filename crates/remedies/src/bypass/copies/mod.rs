@@ -11,6 +11,7 @@ mod finding;
 mod group;
 mod live;
 mod locate;
+mod reread;
 mod sight;
 mod site;
 mod way;

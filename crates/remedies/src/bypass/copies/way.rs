@@ -52,6 +52,17 @@ impl Ways<'_> {
         self.symbols.functions.get(function as usize).map_or("", |function| function.name.as_str())
     }
 
+    /// Function, file and line of an instruction: "`fill` (rows.c:12)".
+    pub fn place(&self, insn: u32) -> String {
+        let (function, file, line) = self.symbols.insns.get(insn as usize).copied().unwrap_or_default();
+        let innermost = self.symbols.files.get(file as usize).map(|file| (file.as_str(), line));
+        let name = self.name(function);
+        match self.symbols.own_line(insn).or(innermost) {
+            Some((file, line)) if line > 0 => format!("`{name}` ({}:{line})", file.rsplit('/').next().unwrap_or(file)),
+            _ => format!("`{name}`"),
+        }
+    }
+
     /// Path of a function's file.
     pub fn module(&self, function: u32) -> &str {
         let number = self.symbols.functions.get(function as usize).map_or(u32::MAX, |function| function.module);
