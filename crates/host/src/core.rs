@@ -22,7 +22,7 @@ pub struct CoreFigures {
     pub window: Option<Settled>,
     /// Stores between two misses that still overlap.
     pub stores: Option<Settled>,
-    /// Instructions a cycle that do nothing.
+    /// Instructions a cycle that wait for nothing.
     pub width: Option<Settled>,
     /// Cycles from a store to a load of it and on.
     pub forwarding_cycles: Option<Settled>,
@@ -51,7 +51,9 @@ pub struct CoreFigures {
     pub reread_cycles: [Option<Settled>; 4],
 }
 
-const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
+/// `xor r9d, r9d`: takes a place of its own in every core, waits for nothing, and most cores execute it at renaming. Two
+/// instructions that do nothing take one place of a Zen 4.
+const FILLER: [u8; 3] = [0x45, 0x31, 0xc9];
 /// `mov [rdx], r10`
 const STORE: [u8; 3] = [0x4c, 0x89, 0x12];
 /// Rounds of one length of filler; the least counts.
@@ -69,7 +71,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
     let second_level_ns = near.first().map(Cycle::nanoseconds);
     CoreFigures {
         chains: side_by_side(&cycles),
-        window: settled(|| middle(filled(far, &NOP, 64, 1024, 16), 16)),
+        window: settled(|| middle(filled(far, &FILLER, 64, 1024, 16), 16)),
         stores: settled(|| middle(filled(far, &STORE, 8, 192, 4), 4).map(|n| n - 2.0)),
         width: settled(width),
         forwarding_cycles: settled(forwarding),
@@ -135,7 +137,7 @@ fn cycle_ns() -> Option<f64> {
 }
 
 fn width() -> Option<f64> {
-    Some(cycle_ns()? / repeated(&NOP, 512)?)
+    Some(cycle_ns()? / repeated(&FILLER, 512)?)
 }
 
 fn forwarding() -> Option<f64> {

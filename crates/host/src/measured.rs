@@ -66,7 +66,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         window_instructions: whole(
             "window",
             measured.window,
-            "two misses and instructions that do nothing between them",
+            "two misses and instructions between them that wait for nothing",
             1,
             TYPICAL.window_instructions,
         ),
@@ -78,7 +78,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             1,
             TYPICAL.store_buffer,
         ),
-        width: whole("width", measured.width, "instructions that do nothing", 1, TYPICAL.width),
+        width: whole("width", measured.width, "instructions that wait for nothing", 1, TYPICAL.width),
         forwarding_cycles: whole(
             "forwarding",
             measured.forwarding_cycles,

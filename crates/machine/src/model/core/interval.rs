@@ -316,7 +316,8 @@ impl Interval {
             let hit = if what.kind == Kind::Store { 0 } else { self.hit };
             return begins + hit.max(ticks(what.latency_cycles.into()));
         }
-        let shown = self.streams.as_mut().map_or(SHOWN, |streams| streams.shown(what.vaddr));
+        let streams = self.streams.as_mut().filter(|_| what.reread.is_none());
+        let shown = streams.map_or(SHOWN, |streams| streams.shown(what.vaddr));
         let begins = begins.max(self.given(source(what), reached));
         if shown == 0 {
             return begins;

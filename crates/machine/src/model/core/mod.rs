@@ -14,7 +14,8 @@
 //! - A walk of the page table takes the machine's figure, and waits for the line of its entry ([`page_table`]).
 //! - A load that hits a line on its way has its value when the line comes. Only hits that are looked at count so: all of
 //!   them where a policy moves fields, else those that wait for their page.
-//! - A line that was written past the caches a moment ago comes when it has been to memory, one after another.
+//! - A line that was written past the caches a moment ago comes when it has been to memory: all of its latency counts,
+//!   no prefetcher runs ahead of it, and such lines come one after another.
 //! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
 //! - No source gives lines faster than it gives those of a stream.
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to
