@@ -35,6 +35,7 @@ mod rehearse;
 mod report;
 mod report_form;
 mod run_name;
+mod schema;
 mod snapshot;
 mod table;
 mod top;

@@ -2,6 +2,7 @@
 
 use nearmiss_verify::{CPU, Sample, WALL};
 use nearmiss_workload::{Finished, Status};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) const TIMES: [&str; 4] = [WALL, CPU, "user_s", "system_s"];
 
 /// How a cell ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The cell's command succeeded, and all figures are there.
@@ -23,7 +24,7 @@ pub enum Ending {
 }
 
 /// A cell that has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ended {
     /// Identifier of the cell, which is also the name of its directory.
     pub cell: String,

@@ -4,6 +4,7 @@ use crate::rounds::is_wide;
 use crate::spec::listed;
 use crate::{Ended, Ending, Error, Lab};
 use nearmiss_verify::{Better, Summary, of_pairs, summary};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ pub struct Selection {
 }
 
 /// A lab's figures, measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Show {
     /// [`crate::SCHEMA`].
     pub schema: &'static str,
@@ -59,7 +60,7 @@ pub struct Show {
 }
 
 /// How far a lab is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
     /// Cells that have ended or are known to come.
     pub cells: usize,
@@ -91,7 +92,7 @@ impl Totals {
 }
 
 /// One figure of all cases.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MetricTable {
     /// Name of the figure.
     pub metric: String,
@@ -104,7 +105,7 @@ pub struct MetricTable {
 }
 
 /// A row.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
     /// The level of each of the rows' axes.
     pub levels: Vec<String>,
@@ -122,7 +123,7 @@ impl Row {
 }
 
 /// One figure of one case.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Entry {
     /// Repetitions that count.
     pub runs: usize,
@@ -143,7 +144,7 @@ pub struct Entry {
 }
 
 /// The ratio to another case, formed repetition by repetition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Ratio {
     /// Middle of the pairs' ratios.
     pub ratio: f64,

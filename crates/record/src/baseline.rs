@@ -4,6 +4,7 @@
 
 use crate::gate::{PartKind, Recorder};
 use crate::model::ByClass;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub const SCHEMA: &str = "nearmiss/baseline/1";
 crate::schema::is_record!(Baseline);
 
 /// The whole record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// [`SCHEMA`].
     pub schema: String,
@@ -26,7 +27,7 @@ pub struct Baseline {
 }
 
 /// A command that was recorded several times.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// Command line in a shell's syntax.
     pub command: String,
@@ -44,7 +45,7 @@ impl Side {
 }
 
 /// A function, an object or a system call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselinePart {
     /// Kind of the part.
     pub kind: PartKind,
@@ -73,7 +74,7 @@ pub struct BaselinePart {
 }
 
 /// Counts of a part.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Instructions.
     pub instructions: u64,

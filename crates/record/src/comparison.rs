@@ -2,6 +2,7 @@
 //! measured ones of two observations; nothing here separates noise from difference.
 
 use crate::run::RunKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `nearmiss/comparison/1`.
@@ -13,7 +14,7 @@ crate::schema::is_record!(RunComparison);
 pub const UNATTRIBUTED: &str = "[unattributed]";
 
 /// The whole record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunComparison {
     /// [`SCHEMA`].
     pub schema: String,
@@ -32,7 +33,7 @@ pub struct RunComparison {
 }
 
 /// One of the two runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRun {
     /// Directory of the run.
     pub path: String,
@@ -45,7 +46,7 @@ pub struct ComparedRun {
 }
 
 /// A table of both runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedTable {
     /// A word for programs: `functions`.
     pub name: String,
@@ -60,7 +61,7 @@ pub struct ComparedTable {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedColumn {
     /// For people.
     pub name: String,
@@ -69,7 +70,7 @@ pub struct ComparedColumn {
 }
 
 /// Unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Events or cycles.
@@ -81,7 +82,7 @@ pub enum Unit {
 }
 
 /// A row of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRow {
     /// A function, an object, a class of misses, a lock.
     pub name: String,
@@ -92,7 +93,7 @@ pub struct ComparedRow {
 }
 
 /// One figure of both runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// Run A.
     pub before: u64,

@@ -5,6 +5,7 @@
 use crate::machine::Machine;
 use crate::model::{ByClass, LevelTally};
 use crate::run::Filter;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `nearmiss/counts/1`.
@@ -13,7 +14,7 @@ pub const SCHEMA: &str = "nearmiss/counts/1";
 crate::schema::is_record!(CountsRecord);
 
 /// References, or those of them that missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByKind {
     /// Data loads; an atomic counts here.
     pub loads: u64,
@@ -24,7 +25,7 @@ pub struct ByKind {
 }
 
 /// Counts of one cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCounts {
     /// `L1d`, `L1i`, `L2`, `L3`.
     pub name: String,
@@ -41,7 +42,7 @@ pub struct CacheCounts {
 }
 
 /// The whole record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountsRecord {
     /// [`SCHEMA`].
     pub schema: String,

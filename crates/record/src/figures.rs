@@ -1,9 +1,10 @@
 //! A table with a unit in every cell, so that a printer needs no further knowledge of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Rows of figures under named columns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
     /// Kind of the rows, in a word or two.
     pub title: String,
@@ -14,7 +15,7 @@ pub struct Table {
 }
 
 /// One figure with its unit, or a text. As JSON: `{"bytes": 4096}`, `{"share": 0.25}`, `{"text": "L1d"}`, `"unknown"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cell {
     /// So many.

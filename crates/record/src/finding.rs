@@ -5,6 +5,7 @@
 
 use crate::figures::Table;
 use crate::waits::Wait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -17,7 +18,7 @@ crate::schema::is_record!(Findings);
 pub const LEAST_GAIN: f64 = 0.02;
 
 /// All findings of one run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// [`SCHEMA`].
     pub schema: String,
@@ -48,7 +49,7 @@ pub struct Findings {
 }
 
 /// Cost of a traced run's command on this machine, without the recorder; *measured*, but for the model's cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// Median CPU time of a run in nanoseconds.
     pub cpu_ns: u64,
@@ -74,7 +75,7 @@ impl Measured {
 }
 
 /// Waits that none of the remedies explains.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unexplained {
     /// The remedies that ran, as typed.
     #[serde(rename = "asked")]
@@ -86,7 +87,7 @@ pub struct Unexplained {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Name of the remedy, as typed.
     pub remedy: String,
@@ -113,7 +114,7 @@ pub struct Finding {
 }
 
 /// Kind of evidence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceKind {
     /// Counted exactly on the model of a machine.
@@ -124,7 +125,7 @@ pub enum EvidenceKind {
 }
 
 /// Place from which a remedy can be applied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// nearmiss, on the program as it is.
@@ -139,7 +140,7 @@ pub enum Reach {
 }
 
 /// Evidence of a finding: as its remedy words it, and as figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// For people, in the order in which they are to be read.
     pub lines: Vec<EvidenceLine>,
@@ -150,7 +151,7 @@ pub struct Evidence {
 }
 
 /// One or a few sentences under a label.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceLine {
     /// A word, such as `L1d` or `Calls`; empty where the label before goes on.
     pub label: String,
@@ -179,7 +180,7 @@ pub struct SavingRange {
 }
 
 /// Effect of a change; *predicted* by replaying the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Share saved.
     pub gain: f64,
@@ -212,7 +213,7 @@ pub struct Prediction {
 }
 
 /// Moments of a run at which something was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Moments {
     /// Times from the start of the command, in nanoseconds, ascending.
     pub at_ns: Vec<u64>,
@@ -223,7 +224,7 @@ pub struct Moments {
 }
 
 /// Base of a share that is saved. Records have its words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 pub enum Base {
     /// The command's cycles.
@@ -294,7 +295,7 @@ impl From<Base> for String {
 }
 
 /// Gain of one function.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionGain {
     /// Name of the function.
     pub name: String,

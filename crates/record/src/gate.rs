@@ -3,6 +3,7 @@
 //! All figures are *modelled*, of the command's tasks alone. Less is better of each.
 
 use crate::model::MissClass;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `nearmiss/gate/1`.
@@ -11,7 +12,7 @@ pub const SCHEMA: &str = "nearmiss/gate/1";
 crate::schema::is_record!(GateRecord);
 
 /// The whole record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateRecord {
     /// [`SCHEMA`].
     pub schema: String,
@@ -34,7 +35,7 @@ pub struct GateRecord {
 }
 
 /// Machine, kernel and emulator of recordings: figures are comparable where all of them are equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recorder {
     /// The machine modelled.
     pub machine: String,
@@ -47,7 +48,7 @@ pub struct Recorder {
 }
 
 /// One of the two sides.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GatedSide {
     /// Command line in a shell's syntax.
     pub command: String,
@@ -56,7 +57,7 @@ pub struct GatedSide {
 }
 
 /// Largest allowed increase of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// A share of the old figure.
@@ -76,7 +77,7 @@ impl std::fmt::Display for Limit {
 }
 
 /// Ruling on a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
     /// Every recording of both sides counted the same, or the difference is inside the noise.
@@ -92,7 +93,7 @@ pub enum Ruling {
 }
 
 /// One figure of both sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedFigure {
     /// As `--max-worse` takes it: `user.instructions`, `kernel.l2`, `syscalls.read`.
     pub name: String,
@@ -125,7 +126,7 @@ impl JudgedFigure {
 }
 
 /// Kind of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
     /// A function, what it did itself.
@@ -137,7 +138,7 @@ pub enum PartKind {
 }
 
 /// A part of a difference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// Kind of the part.
     pub kind: PartKind,

@@ -3,11 +3,12 @@
 //! Reading, checking and discovering machines is the `machine` crate's work; these types are only the vocabulary.
 
 use crate::units::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A machine description. Every figure is either sourced or marked `assumed` in [`Machine::sources`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Short name, as typed after `-m`.
@@ -93,7 +94,7 @@ impl Machine {
 }
 
 /// Disturbances of a machine while its figures were measured, *measured*; nothing where the kernel counts none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
     /// CPUs that other programs kept busy.
@@ -117,7 +118,7 @@ pub struct Noise {
 }
 
 /// Packages × cores × hardware threads. CPU numbers: thread-minor, then core, then package.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// Sockets.
@@ -139,7 +140,7 @@ impl Topology {
 }
 
 /// Memory nodes and pages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Number of memory nodes; CPUs are dealt to nodes in equal consecutive runs.
@@ -162,7 +163,7 @@ pub struct Memory {
 }
 
 /// Placement of a run's pages in the modelled machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// A seeded permutation of page numbers within each node: an aged machine.
@@ -175,7 +176,7 @@ pub enum Placement {
 }
 
 /// One cache, or one a thread, core, cluster, package or node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
     /// 1 is nearest.
@@ -224,7 +225,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// Contents of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
     /// Data only.
@@ -243,7 +244,7 @@ impl CacheKind {
 }
 
 /// Sharers of one instance of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// One a hardware thread.
@@ -259,7 +260,7 @@ pub enum Sharing {
 }
 
 /// Replacement policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
     /// Least recently used.
@@ -274,7 +275,7 @@ pub enum Replacement {
 }
 
 /// Relation of a cache to the levels nearer to the CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inclusion {
     /// A line evicted here is invalidated nearer to the CPU.
@@ -287,7 +288,7 @@ pub enum Inclusion {
 }
 
 /// Address that picks the set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Index {
     /// Virtual address (tagged by address space where it exceeds the page offset).
@@ -300,7 +301,7 @@ pub enum Index {
 }
 
 /// Coherence protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Modified, shared, invalid.
@@ -312,7 +313,7 @@ pub enum Protocol {
 }
 
 /// Load-to-use latencies in cycles, by where the line was.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Cycles by level, nearest first; one entry a modelled level.
@@ -330,7 +331,7 @@ pub struct Latency {
 }
 
 /// Address translation for data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
     /// Small pages that the first level holds.
@@ -352,7 +353,7 @@ pub struct Tlb {
 }
 
 /// The second level of address translation, and the walk of the page table behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecondTlb {
     /// Pages that it holds, small and large ones.
@@ -367,7 +368,7 @@ pub struct SecondTlb {
 }
 
 /// Parameters of an out-of-order core that hides part of its misses.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Core {
     /// Instructions from the oldest that waits to the youngest that has begun: the reorder buffer.
@@ -410,7 +411,7 @@ pub struct Core {
 
 /// Cycles of a reference to a line that another CPU has used since this one did, both again and again, one of them
 /// writing it: with one line in play, with two, and with four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contended {
     /// A store without a load of the line before it.
@@ -440,7 +441,7 @@ impl Core {
 }
 
 /// Accesses that the core fetches ahead, which follow one another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Streams {
     /// Streams that are followed at once.
@@ -456,7 +457,7 @@ pub struct Streams {
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreAliasing {
     /// Stores that a load is compared with, the latest.
@@ -466,7 +467,7 @@ pub struct StoreAliasing {
 }
 
 /// Path of transactions to memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
     /// Cycles that one line transfer occupies the bus.
@@ -483,7 +484,7 @@ fn one() -> u32 {
 }
 
 /// Sharers of a bus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusSharing {
     /// One for all.

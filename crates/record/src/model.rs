@@ -8,6 +8,7 @@ use crate::machine::Machine;
 pub use crate::object_kind::ObjectKind;
 use crate::policy::{Order, Policy};
 pub use crate::shared_line::{LineSharing, SharedLineRow, Tenant};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -17,7 +18,7 @@ pub const SCHEMA: &str = "nearmiss/model/2";
 crate::schema::is_record!(ModelRecord);
 
 /// Why a line was not there; the first that fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum MissClass {
@@ -59,7 +60,7 @@ pub type ByClass = [u64; 6];
 pub const MAX_LEVELS: usize = 4;
 
 /// Misses of one level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelTally {
     /// Data loads that missed; an atomic counts here, as a load.
     pub load_misses: ByClass,
@@ -88,7 +89,7 @@ impl LevelTally {
 }
 
 /// Transactions on the memory bus (P4's classes for reads).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BusTally {
     /// Reads of a remote node's memory (r).
     pub read_remote: u64,
@@ -121,7 +122,7 @@ impl BusTally {
 }
 
 /// Counts of the whole run and of each row of each table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Instructions executed.
     pub instructions: u64,
@@ -181,7 +182,7 @@ impl AddAssign<&Tally> for Tally {
 
 /// Stall cycles by where the CPU waited: first that fits, coherence before the rest. Sums to the total's
 /// `stall_cycles`; all zero if the model did not separate them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StallSources {
     /// Reference or fetch that hit at this level, nearest first.
     pub levels: Vec<u64>,
@@ -207,7 +208,7 @@ impl StallSources {
 }
 
 /// The whole record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelRecord {
     /// [`SCHEMA`].
     pub schema: String,
@@ -280,7 +281,7 @@ impl ModelRecord {
 
 /// Counts of the address translation of data. References that the trace's filter dropped looked nothing up: all their
 /// pages had been used shortly before. A filter of several lines may drop them in another order than pages age.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Translation {
     /// Look-ups that missed the first level.
     pub first_misses: u64,
@@ -299,7 +300,7 @@ impl std::ops::AddAssign for Translation {
 }
 
 /// A row of the function table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionRow {
     /// Name, `[unattributed]` for the rest.
     pub name: String,
@@ -312,7 +313,7 @@ pub struct FunctionRow {
 }
 
 /// A row of the source line table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineRow {
     /// Function name.
     pub function: String,
@@ -328,7 +329,7 @@ pub struct LineRow {
 }
 
 /// A row of the instruction table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstructionRow {
     /// Function name.
     pub function: String,
@@ -352,7 +353,7 @@ pub struct InstructionRow {
 }
 
 /// Misses of an instruction that walks down columns that lie side by side, each a part of the same lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Columns {
     /// Misses of the walks.
     pub misses: u64,
@@ -373,7 +374,7 @@ impl std::ops::AddAssign for Columns {
 }
 
 /// A row of the call-stack table. Rows of older records are of stacks with misses alone, and have no cycles.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackRow {
     /// Function names, outermost first; the last is the function that missed or computed.
     pub frames: Vec<String>,
@@ -388,7 +389,7 @@ pub struct StackRow {
 }
 
 /// A function of the program, and the kernel's waits on its behalf.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallerRow {
     /// Name: the innermost function that no library holds, where there is one.
     pub function: String,
@@ -399,7 +400,7 @@ pub struct CallerRow {
 }
 
 /// A row of the object table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRow {
     /// Kind of memory.
     pub kind: ObjectKind,
@@ -418,7 +419,7 @@ pub struct ObjectRow {
 }
 
 /// A row of the task table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRow {
     /// Thread id in the guest.
     pub tid: u32,
@@ -435,7 +436,7 @@ pub struct TaskRow {
 }
 
 /// Bus transactions against the offset within the page: the first paper's figure 2.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PageOffsets {
     /// Bytes a bin.
     pub bin_bytes: u32,
@@ -446,7 +447,7 @@ pub struct PageOffsets {
 }
 
 /// Pressure on the sets of one level.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetMap {
     /// `L1d`, `L2`, `L3`.
     pub cache: String,
@@ -461,7 +462,7 @@ pub struct SetMap {
 }
 
 /// Misses on a line displaced by a line that was never reused: pollution blame.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlameRow {
     /// Cache.
     pub cache: String,
@@ -480,7 +481,7 @@ pub struct BlameRow {
 }
 
 /// Misses of fully associative LRU data caches of many sizes, from one pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatioCurve {
     /// Exact, or why not.
     pub exact: bool,

@@ -4,6 +4,7 @@
 //! on the machine's `CLOCK_MONOTONIC`. Histograms are log₂: slot *i* counts the values *v* with ⌊log₂ max(v, 1)⌋ = *i*;
 //! trailing empty slots are left out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// File name in the run directory.
@@ -17,7 +18,7 @@ crate::schema::is_record!(Observed);
 pub const LEAST_CLASSIFIED_NS: u64 = 100_000_000;
 
 /// Everything one observation found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
     /// [`SCHEMA`].
     pub schema: String,
@@ -70,7 +71,7 @@ pub struct Observed {
 }
 
 /// One instrument of an observation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Instrument {
     /// `clock`, `misses`, `locks`, `polls`, `io`, `sched`.
     pub name: String,
@@ -98,7 +99,7 @@ impl Instrument {
 }
 
 /// Sampled events, with the code they fell on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// The events.
     pub events: Vec<Event>,
@@ -113,7 +114,7 @@ pub struct Profile {
 }
 
 /// An event that was sampled or counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Name of the event, as in `perf list`.
     pub name: String,
@@ -136,7 +137,7 @@ pub struct Event {
 }
 
 /// A code location.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// Demangled; `module+0x1234` where there is no name.
     pub function: String,
@@ -151,7 +152,7 @@ pub struct Frame {
 }
 
 /// One sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Since the start.
     pub at_ns: u64,
@@ -168,7 +169,7 @@ pub struct Sample {
 }
 
 /// Waits for one lock at one calling point.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
     /// Address, in the kernel or in the process.
     pub address: u64,
@@ -209,7 +210,7 @@ pub struct Lock {
 }
 
 /// The poll calls of one thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Poll {
     /// `poll`, `epoll_wait`, …
     pub call: String,
@@ -269,7 +270,7 @@ pub struct Poll {
 
 /// CPU time that a wait of half a millisecond costs the thread that waits: the medians of up to a hundred waits, which two
 /// threads of nearmiss made while the target ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitCosts {
     /// CPU time of a `ppoll` without descriptors, which its timeout ends.
     pub sleep_cpu_ns: u64,
@@ -278,7 +279,7 @@ pub struct WaitCosts {
 }
 
 /// Block requests of one submitter to one device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockIo {
     /// `vda`, `loop0`, …; `major:minor` where it has no name.
     pub device: String,
@@ -309,7 +310,7 @@ pub struct BlockIo {
 }
 
 /// A file in the page cache, at the start of the observation and at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CachedFile {
     /// Path of the file.
     pub path: String,
@@ -340,7 +341,7 @@ impl CachedFile {
 }
 
 /// The kernel's allocations of pages while a process was current.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryUse {
     /// The process.
     pub process: i32,
@@ -361,7 +362,7 @@ pub struct MemoryUse {
 }
 
 /// The request queue of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// As [`BlockIo::device`].
     pub device: String,
@@ -380,7 +381,7 @@ pub struct Queue {
 }
 
 /// One task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     /// Process.
     pub process: i32,
@@ -420,7 +421,7 @@ pub struct Task {
 }
 
 /// One step of the time line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tick {
     /// End of the step.
     pub at_ns: u64,
@@ -458,7 +459,7 @@ pub struct Tick {
 }
 
 /// A stretch of the run in one class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
     /// Since the start.
     pub from_ns: u64,

@@ -3,12 +3,14 @@
 //! The default is the run as recorded; each remedy changes one part. The design's part *wake* is not here: no
 //! trace of references shows when a server looks again, so `pace` rehearses it on logs of waits.
 
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// Placement of a recorded run on a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Readable")]
+#[schemars(!from)]
 pub struct Policy {
     /// Placement of objects.
     pub address: AddressPolicy,
@@ -55,7 +57,7 @@ impl From<Readable> for Policy {
 }
 
 /// Placement of objects.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressPolicy {
     /// As recorded.
@@ -102,7 +104,7 @@ pub enum AddressPolicy {
 }
 
 /// Elements of one kind, with other places for their fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rearranged {
     /// Runs of elements, in the order of the new arrays.
     pub elements: Vec<Elements>,
@@ -117,7 +119,7 @@ pub struct Rearranged {
 }
 
 /// Elements one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Elements {
     /// Virtual address of the first one, as recorded.
     pub from: u64,
@@ -126,7 +128,7 @@ pub struct Elements {
 }
 
 /// A field and its new place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacedField {
     /// First byte in the element, as recorded.
     pub from: u64,
@@ -139,7 +141,7 @@ pub struct PlacedField {
 }
 
 /// Bytes that move to a line of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// First physical address, as recorded.
     pub from: u64,
@@ -150,7 +152,7 @@ pub struct Moved {
 }
 
 /// One object that moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shifted {
     /// First virtual address, as recorded.
     pub from: u64,
@@ -161,7 +163,7 @@ pub struct Shifted {
 }
 
 /// Stores that go through the caches.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorePolicy {
     /// All that were recorded as such.
@@ -180,7 +182,7 @@ pub enum StorePolicy {
 }
 
 /// An instruction as one caller reaches it: one `memcpy` serves many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CallSite {
     /// Calling context of the trace.
     pub context: u32,
@@ -189,7 +191,7 @@ pub struct CallSite {
 }
 
 /// CPU of a task, and its time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacePolicy {
     /// As recorded.
@@ -210,7 +212,7 @@ pub enum PlacePolicy {
 }
 
 /// A task and the CPU that it is bound to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
     /// Thread id, as recorded.
     pub pid: u32,
@@ -219,7 +221,7 @@ pub struct Bound {
 }
 
 /// A task and its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placed {
     /// Thread id, as recorded.
     pub pid: u32,
@@ -228,7 +230,7 @@ pub struct Placed {
 }
 
 /// Node of a page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HomePolicy {
     /// The node of the memory that the page was recorded in.
@@ -246,7 +248,7 @@ impl HomePolicy {
 }
 
 /// A rule for the home of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HomeRule {
     /// Half-open range of virtual addresses, as recorded; none: every page, the kernel's included.
     pub pages: Option<(u64, u64)>,
@@ -257,7 +259,7 @@ pub struct HomeRule {
 }
 
 /// A node for a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Home {
     /// The node of the memory that the page was recorded in.
@@ -273,7 +275,7 @@ pub enum Home {
 }
 
 /// Size of the pages of user mode.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PagePolicy {
     /// As recorded.
@@ -294,7 +296,7 @@ impl PagePolicy {
 }
 
 /// Order in which the model handles the records of several CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// As they were executed, vCPU slice by vCPU slice: causal; its sharing is a lower bound.

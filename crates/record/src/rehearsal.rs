@@ -1,6 +1,7 @@
 //! `rehearsals.json`: the cost of a run under a remedy; *predicted* by replaying it.
 
 use crate::figures::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `nearmiss/rehearsals/2`.
@@ -9,7 +10,7 @@ pub const SCHEMA: &str = "nearmiss/rehearsals/2";
 crate::schema::is_record!(Rehearsals);
 
 /// One remedy rehearsed on one run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rehearsals {
     /// [`SCHEMA`].
     pub schema: String,
@@ -29,7 +30,7 @@ pub struct Rehearsals {
 }
 
 /// One table: the same subject under a parameter that grows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rehearsal {
     /// Name of the remedy, as typed.
     pub remedy: String,

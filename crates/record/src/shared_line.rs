@@ -1,10 +1,11 @@
 //! A line that moves between CPUs, and its contents.
 
 use crate::object_kind::ObjectKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A line that moves between CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedLineRow {
     /// Physical address of the line.
     pub line_paddr: u64,
@@ -32,7 +33,7 @@ pub struct SharedLineRow {
 }
 
 /// Kind of sharing of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineSharing {
     /// Data of different tasks lies on one line: apart, most of the misses would not be.
@@ -77,7 +78,7 @@ impl SharedLineRow {
 }
 
 /// Bytes of a shared line that the same tasks write and the same tasks read, since the line first moved between CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
     /// The variable, heap block or mapping that they belong to, as in the object table.
     pub object: String,

@@ -1,6 +1,7 @@
 //! `verdict.json`: result of an interleaved comparison of two sides; *measured*, or *modelled* if it compares
 //! recordings.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,7 @@ crate::schema::is_record!(Verdict);
 pub type Sample = BTreeMap<String, f64>;
 
 /// Direction that is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// Less is better: times, misses.
@@ -30,7 +31,7 @@ pub enum Better {
 }
 
 /// Result of the comparison for side B.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// B is better.
@@ -72,7 +73,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Why no further pairs were run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// Further pairs could not have changed the outcome at its error rate.
@@ -84,7 +85,7 @@ pub enum Stopped {
 }
 
 /// One side's figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// The median.
     pub median: f64,
@@ -95,7 +96,7 @@ pub struct Summary {
 }
 
 /// One metric of the two sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Name of the metric: with the unit, or the expression that finds the metric in the output.
     pub metric: String,
@@ -160,7 +161,7 @@ impl Comparison {
 }
 
 /// Names of the two sides.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sides {
     /// Side A, which is compared with: `without color`, or the first command as typed.
     pub without: String,
@@ -169,7 +170,7 @@ pub struct Sides {
 }
 
 /// CPU time that the remedy adds to the start of one program; *measured*, on a program that does nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Start {
     /// The program.
     pub program: String,
@@ -184,7 +185,7 @@ pub struct Start {
 }
 
 /// Prediction of `diagnose` for the remedy in a run; *predicted*.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// The run.
     pub run: String,
@@ -206,7 +207,7 @@ impl Predicted {
 }
 
 /// Rate that a load offered one side and got; *measured*, and medians over the runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideRate {
     /// Units of work a second that the load tried to get done; none: it reports none, as a closed loop.
     pub offered: Option<f64>,
@@ -219,7 +220,7 @@ pub struct SideRate {
 }
 
 /// The rates at which a load ran against the two sides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Side A.
     pub without: SideRate,
@@ -230,7 +231,7 @@ pub struct Rates {
 }
 
 /// The result of `verify`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// [`SCHEMA`].
     pub schema: String,

@@ -6,10 +6,11 @@
 use crate::machine::Machine;
 use crate::model::{FunctionRow, MissClass, ModelRecord, ObjectKind, Tally};
 use crate::words::percent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a CPU waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The line was never in this cache: any cache would wait.
@@ -67,7 +68,7 @@ impl Reason {
 pub type ByReason = [u64; 8];
 
 /// One thing that the command waits for; *modelled*.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Cycles waited.
     pub cycles: u64,

@@ -4,17 +4,24 @@ use crate::load::Report;
 use crate::sentence::{Sentence, sentence};
 use nearmiss_record::model::ModelRecord;
 use nearmiss_record::run::Manifest;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 /// `nearmiss/report/1`.
 pub const SCHEMA: &str = "nearmiss/report/1";
 
-#[derive(Serialize)]
+/// A traced run: the sentence that matters, and the records of the run.
+#[derive(Serialize, JsonSchema)]
 struct Document<'a> {
+    /// [`SCHEMA`].
     schema: &'static str,
+    /// The sentence that matters.
     sentence: Sentence,
+    /// Sums of the model that do not agree; none in a sound record.
     discrepancies: Vec<String>,
+    /// Manifest of the run.
     manifest: &'a Manifest,
+    /// Counts of the model.
     model: &'a ModelRecord,
 }
 
@@ -30,4 +37,9 @@ pub fn render(report: &Report) -> Result<String, serde_json::Error> {
         model: &report.model,
     };
     Ok(serde_json::to_string(&document)? + "\n")
+}
+
+/// The JSON Schema of the document.
+pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+    Document::json_schema(generator)
 }

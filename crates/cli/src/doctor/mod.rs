@@ -7,6 +7,7 @@ mod trial;
 use crate::Remedies;
 use crate::table::{print_line, table};
 use probe::{Probe, System};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -36,12 +37,14 @@ pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
 }
 
 /// State of one thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum State {
+    /// Works as tried.
     Works,
     /// Works in part; the row lists which.
     Limited,
+    /// Does not work here.
     Missing,
     /// Requested often, needed by nothing here.
     NotNeeded,
@@ -59,12 +62,13 @@ impl State {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct Row {
     /// The verb that needs the thing.
     verb: &'static str,
     /// Name of the thing.
     name: String,
+    /// State of the thing.
     state: State,
     /// Result of the check.
     found: String,
@@ -73,11 +77,16 @@ struct Row {
 }
 
 /// `nearmiss/doctor/1`.
-#[derive(Debug, Serialize)]
-struct Report {
+pub const SCHEMA: &str = "nearmiss/doctor/1";
+
+/// Abilities of this machine: one row a thing that was looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Report {
+    /// [`SCHEMA`].
     schema: &'static str,
     /// One sentence a verb: whether it works here.
     summary: Vec<String>,
+    /// All that was looked at.
     rows: Vec<Row>,
 }
 
@@ -87,7 +96,7 @@ impl Report {
         let mut verbs: Vec<&'static str> = rows.iter().map(|r| r.verb).collect();
         verbs.dedup();
         let summary = verbs.into_iter().map(|verb| sentence(verb, &rows)).collect();
-        Report { schema: "nearmiss/doctor/1", summary, rows }
+        Report { schema: SCHEMA, summary, rows }
     }
 
     fn text(&self, width: u16) -> String {

@@ -7,6 +7,7 @@ use comfy_table::ColumnConstraint;
 use nearmiss_host::{Latencies, LoadError};
 use nearmiss_machine::describe::{self, DescribeError, PRESETS};
 use nearmiss_record::machine::{Cache, Machine};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -76,23 +77,32 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// `nearmiss/machine/1`.
-#[derive(Serialize)]
-struct Described<'a> {
+pub const SCHEMA: &str = "nearmiss/machine/1";
+/// `nearmiss/machines/1`.
+pub const SCHEMA_OF_ALL: &str = "nearmiss/machines/1";
+
+/// One machine.
+#[derive(Serialize, JsonSchema)]
+pub struct Described<'a> {
+    /// [`SCHEMA`].
     schema: &'static str,
+    /// The machine, with its figures.
     machine: &'a Machine,
 }
 
-/// `nearmiss/machines/1`.
-#[derive(Serialize)]
-struct Machines {
+/// All machines that come with nearmiss.
+#[derive(Serialize, JsonSchema)]
+pub struct Machines {
+    /// [`SCHEMA_OF_ALL`].
     schema: &'static str,
+    /// The machines, with their figures.
     machines: Vec<Machine>,
 }
 
 impl Machines {
     fn all() -> Result<Machines, DescribeError> {
         let machines = PRESETS.iter().map(describe::Preset::machine).collect::<Result<_, _>>()?;
-        Ok(Machines { schema: "nearmiss/machines/1", machines })
+        Ok(Machines { schema: SCHEMA_OF_ALL, machines })
     }
 }
 
@@ -110,7 +120,7 @@ fn show(name: &str, cpus: Option<u32>, json: bool) -> anyhow::Result<String> {
 
 fn present(machine: &Machine, json: bool) -> anyhow::Result<String> {
     Ok(if json {
-        serde_json::to_string_pretty(&Described { schema: "nearmiss/machine/1", machine })?
+        serde_json::to_string_pretty(&Described { schema: SCHEMA, machine })?
     } else {
         describe::render(machine)?
     })

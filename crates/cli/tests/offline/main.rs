@@ -9,4 +9,5 @@ mod machine;
 mod product;
 mod report;
 mod road;
+mod schema;
 mod style;

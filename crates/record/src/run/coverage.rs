@@ -1,10 +1,11 @@
 //! How much of a command a trace has.
 
 use crate::words::counted;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Recorded part of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// Parts that were recorded.
     pub parts: u32,

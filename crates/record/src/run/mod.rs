@@ -15,6 +15,7 @@ use crate::machine::CacheKind;
 pub use crate::schema::Record;
 use crate::schema::is_record;
 use crate::{observed, words};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -127,7 +128,7 @@ fn instead(record: &Path) -> &'static str {
 }
 
 /// Kind of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
     /// `trace`: a command in the guest.
@@ -296,7 +297,7 @@ pub const SCHEMA: &str = "nearmiss/manifest/1";
 is_record!(Manifest);
 
 /// `manifest.json`: command, place and options of the run. Times are for people; no figure depends on them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// [`SCHEMA`].
     pub schema: String,
@@ -361,7 +362,7 @@ pub struct Manifest {
 }
 
 /// Work of the guest between its boot and the command, so that files are in memory as on a host in use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warm {
     /// Wall time of all that, *measured*.
     pub time_ns: u64,
@@ -377,7 +378,7 @@ pub struct Warm {
 }
 
 /// A run of the command ahead of the recorded one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WarmRun {
     /// Wall time of the run, *measured*.
     pub time_ns: u64,
@@ -390,7 +391,7 @@ pub struct WarmRun {
 }
 
 /// The filter a trace was made with: repeats of its lines were counted, not kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filter {
     /// log₂ of the filter's line size.
     pub line_log2: u32,
@@ -432,7 +433,7 @@ impl Filter {
 }
 
 /// Part of a machine's first level that the tap runs: split, its sets those of the filter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstLevel {
     /// First level of data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -446,7 +447,7 @@ pub struct FirstLevel {
 }
 
 /// Lines of a set of a cache, and the choice of the victim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Associativity {
     /// Lines a set.
     pub ways: u32,

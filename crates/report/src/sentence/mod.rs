@@ -21,6 +21,7 @@ use nearmiss_record::model::{FunctionRow, ModelRecord, ObjectRow, Tally};
 use nearmiss_record::units::Bytes;
 use nearmiss_record::waits::Reason;
 use ranked::Ranked;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Columns that a name may take in a sentence.
@@ -29,7 +30,7 @@ const NAME_WIDTH: usize = 48;
 const LEAST_SHARE: f64 = 0.05;
 
 /// Subject of a sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Objects that fall on the same few sets.
@@ -51,7 +52,7 @@ pub enum Cause {
 }
 
 /// The sentence that matters.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sentence {
     /// Subject of the sentence.
     pub cause: Cause,
