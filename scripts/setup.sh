@@ -12,7 +12,7 @@ file_server() {
 
 packages="qemu-system-x86 qemu-system-common $(file_server) gcc libc6-dev make clang libbpf-dev xz-utils zstd"
 if [ "${1:-}" = --tests ]; then
-    packages="$packages valgrind chromium redis-server sqlite3 python3 tmux linux-perf strace bpftrace e2fsprogs util-linux-extra dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
+    packages="$packages valgrind chromium redis-server sqlite3 python3 python3-venv tmux linux-perf strace bpftrace e2fsprogs util-linux-extra dpkg-dev lintian nginx varnish wrk fio munge slurmctld slurmd slurm-client"
 fi
 wanted_rust=1.95
 
@@ -73,4 +73,5 @@ say "newer kernel, for tests of sched_ext: $(scripts/setup-newer-kernel.sh 2>&1 
 # Debian 12's own CRIU fails on its newest kernels; nothing is installed.
 command -v criu >/dev/null || say "CRIU, for trace -p: $(scripts/setup-criu.sh 2>/dev/null || echo "none: see scripts/setup-criu.sh")"
 [ "${1:-}" != --tests ] || say "emulators of other releases:" $(scripts/setup-engines.sh 2>/dev/null || echo "none: see scripts/setup-engines.sh")
+[ "${1:-}" != --tests ] || say "Python with packages for tests: $(scripts/setup-python.sh 2>/dev/null || echo "none: see scripts/setup-python.sh")"
 say "done"

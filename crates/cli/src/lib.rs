@@ -23,6 +23,7 @@ mod kernel;
 mod lab;
 mod load;
 mod machine;
+mod mcp;
 mod measuring;
 mod observe;
 mod observed_report;

@@ -2,8 +2,8 @@
 //! remedies.
 
 use crate::{
-    Remedies, apply, diagnose, doctor, gate, generate, kernel, lab, machine, observe, paper, rehearse, report, schema,
-    trace, verify,
+    Remedies, apply, diagnose, doctor, gate, generate, kernel, lab, machine, mcp, observe, paper, rehearse, report,
+    schema, trace, verify,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::process::ExitCode;
@@ -90,6 +90,7 @@ const VERBS: &[Verb] = &[
     verb!("lab", lab, "Run an experiment: workloads by conditions by repetitions, resumable after any interruption"),
     verb!("paper", paper, "The papers' figures and ours side by side: nearmiss-papers has them"),
     verb!("report", report, "Show what a run's misses are and where they come from"),
+    verb!("mcp", mcp, "Serve agents: the Model Context Protocol over standard input and output", remedies),
     verb!("schema", schema, "Print the JSON Schema of a record"),
     verb!("generate", generate, "Write man pages and shell completions", false, |args, remedies| {
         generate::run(&args, command(remedies))

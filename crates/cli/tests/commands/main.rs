@@ -6,6 +6,7 @@ mod lab_kill;
 mod lab_reports;
 mod lab_slurm;
 mod r#loop;
+mod mcp;
 mod one_more_remedy;
 mod pace;
 mod pair_apply;

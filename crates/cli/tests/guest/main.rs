@@ -17,6 +17,7 @@ mod lab_guest;
 mod local;
 mod login;
 mod made_code;
+mod mcp;
 mod nodes;
 mod observe_guest;
 mod pair;
