@@ -51,11 +51,13 @@ pub struct CoreFigures {
     pub reread_cycles: [Option<Settled>; 4],
 }
 
-/// `xor r9d, r9d`: takes a place of its own in every core, waits for nothing, and most cores execute it at renaming. Two
-/// instructions that do nothing take one place of a Zen 4.
-const FILLER: [u8; 3] = [0x45, 0x31, 0xc9];
+/// `xor r9d, r9d`: waits for nothing, and most cores execute it at renaming.
+const CLEAR: &[u8] = &[0x45, 0x31, 0xc9];
+/// `lea r9, [rcx+1]`, `lea r11, [rcx+1]` and an instruction that does nothing: two of three write a register, as in
+/// usual code. A window of a Zen 4 holds twice as many of those alone that write none.
+const USUAL: [&[u8]; 3] = [&[0x4c, 0x8d, 0x49, 0x01], &[0x4c, 0x8d, 0x59, 0x01], &[0x0f, 0x1f, 0x40, 0x00]];
 /// `mov [rdx], r10`
-const STORE: [u8; 3] = [0x4c, 0x89, 0x12];
+const STORE: &[u8] = &[0x4c, 0x89, 0x12];
 /// Rounds of one length of filler; the least counts.
 const ROUNDS: usize = 5;
 /// Pairs of misses of a round.
@@ -71,8 +73,8 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
     let second_level_ns = near.first().map(Cycle::nanoseconds);
     CoreFigures {
         chains: side_by_side(&cycles),
-        window: settled(|| middle(filled(far, &FILLER, 64, 1024, 16), 16)),
-        stores: settled(|| middle(filled(far, &STORE, 8, 192, 4), 4).map(|n| n - 2.0)),
+        window: settled(|| middle(filled(far, &USUAL, 64, 1024, 16), 16)),
+        stores: settled(|| middle(filled(far, &[STORE], 8, 192, 4), 4).map(|n| n - 2.0)),
         width: settled(width),
         forwarding_cycles: settled(forwarding),
         mispredict_cycles: settled(mispredict),
@@ -87,10 +89,11 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
     }
 }
 
-/// Nanoseconds of a pair of misses by the number of filler instructions between them.
-fn filled(far: &Cycle, filler: &[u8], from: u32, to: u32, step: usize) -> Vec<(u32, f64)> {
+/// Nanoseconds of a pair of misses by the number of instructions between them: those of the filler in turn.
+fn filled(far: &Cycle, filler: &[&[u8]], from: u32, to: u32, step: usize) -> Vec<(u32, f64)> {
     let mut at = [far.fresh(), far.fresh()];
-    (from..=to).step_by(step).map_while(|n| Some((n, pair(far, &mut at, &filler.repeat(n as usize))?))).collect()
+    let between = |n: u32| filler.iter().copied().cycle().take(n as usize).collect::<Vec<_>>().concat();
+    (from..=to).step_by(step).map_while(|n| Some((n, pair(far, &mut at, &between(n))?))).collect()
 }
 
 fn pair(far: &Cycle, at: &mut [u64; 2], filler: &[u8]) -> Option<f64> {
@@ -137,7 +140,7 @@ fn cycle_ns() -> Option<f64> {
 }
 
 fn width() -> Option<f64> {
-    Some(cycle_ns()? / repeated(&FILLER, 512)?)
+    Some(cycle_ns()? / repeated(CLEAR, 512)?)
 }
 
 fn forwarding() -> Option<f64> {
