@@ -48,7 +48,7 @@ pub struct CoreFigures {
     pub contended_cycles: [[Option<Settled>; 3]; 3],
     /// Cycles of a load's line that non-temporal stores have just written, by bytes written since.
     #[serde(default)]
-    pub reread_cycles: [Option<Settled>; 4],
+    pub reread_cycles: [Option<Settled>; 3],
 }
 
 /// `xor r9d, r9d`: waits for nothing, and most cores execute it at renaming.

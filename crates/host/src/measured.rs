@@ -138,12 +138,12 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
 
 /// Costs of lines that were just written past the caches; none where they were not measured. The least stable of the
 /// figures stands for them.
-fn reread(measured: &CoreFigures, sources: &mut Sources) -> Option<[u32; 4]> {
+fn reread(measured: &CoreFigures, sources: &mut Sources) -> Option<[u32; 3]> {
     const HOW: &str = "loads of lines that non-temporal stores have just written, beside plain ones";
-    let [Some(a), Some(b), Some(c), Some(d)] = measured.reread_cycles else { return None };
-    let least_stable = [a, b, c, d].into_iter().max_by(|a, b| a.spread.total_cmp(&b.spread));
+    let [Some(a), Some(b), Some(c)] = measured.reread_cycles else { return None };
+    let least_stable = [a, b, c].into_iter().max_by(|a, b| a.spread.total_cmp(&b.spread));
     noted(sources, "core.reread", least_stable, HOW);
-    Some([a, b, c, d].map(|figure| figure.value.max(0.0).round() as u32))
+    Some([a, b, c].map(|figure| figure.value.max(0.0).round() as u32))
 }
 
 /// Costs of lines that another CPU writes. The least stable of three figures stands for them.

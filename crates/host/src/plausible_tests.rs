@@ -137,7 +137,7 @@ prop_compose! {
                 contended_store_cycles: [core[9], core[10]],
                 crowded_addition_cycles: core[11],
                 contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),
-                reread_cycles: [core[0], core[3], core[7], core[11]],
+                reread_cycles: [core[0], core[3], core[7]],
             },
             streams: StreamFigures {
                 line_ns,

@@ -403,10 +403,11 @@ pub struct Core {
     /// Contended lines beyond `contended_store_cycles`; none in files that are older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contended: Option<Contended>,
-    /// Cycles until a load has a line that non-temporal stores wrote, if less than 2, 8, 32 and 128 KiB were written so
-    /// and read again since; one such line comes after the other. None: as any other line of memory.
+    /// Cycles until a load has a line that non-temporal stores wrote, if less than 2, 8 and 32 KiB were written so and
+    /// read again since: one such line comes after the other, none is fetched ahead, and none comes sooner than memory
+    /// has it. None: as any other line of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reread_cycles: Option<[u32; 4]>,
+    pub reread_cycles: Option<[u32; 3]>,
 }
 
 /// Cycles of a reference to a line that another CPU has used since this one did, both again and again, one of them

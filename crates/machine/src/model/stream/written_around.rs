@@ -7,11 +7,11 @@ use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::Kind;
 
 /// Bytes that went past the caches since, or came back, below which each of the machine's figures holds.
-const WITHIN_BYTES: [u64; 4] = [2 << 10, 8 << 10, 32 << 10, 128 << 10];
+const WITHIN_BYTES: [u64; 3] = [2 << 10, 8 << 10, 32 << 10];
 
 /// Lines written past the caches, of a machine whose core has the price of reading them soon.
 pub(in crate::model) struct WrittenAround {
-    cycles: [u32; 4],
+    cycles: [u32; 3],
     line_log2: u32,
     /// Lines written and read again so far.
     passed: u64,
@@ -27,7 +27,7 @@ impl WrittenAround {
         Some(Self::new(cycles, machine.data_cache(1)?.line.0.max(1).ilog2()))
     }
 
-    fn new(cycles: [u32; 4], line_log2: u32) -> Self {
+    fn new(cycles: [u32; 3], line_log2: u32) -> Self {
         WrittenAround { cycles, line_log2, passed: 0, latest: u64::MAX, lines: QuickMap::default() }
     }
 
@@ -48,7 +48,7 @@ impl WrittenAround {
         if line == self.latest {
             return;
         }
-        let oldest = WITHIN_BYTES[3] >> self.line_log2;
+        let oldest = WITHIN_BYTES[2] >> self.line_log2;
         if self.lines.len() as u64 > 4 * oldest {
             let passed = self.passed;
             self.lines.retain(|_, at| passed - *at < oldest);
@@ -76,7 +76,7 @@ mod tests {
 
     /// The cycles of a read of the first line after so many others were written past the caches.
     fn behind(lines: u64) -> Option<u32> {
-        let mut around = WrittenAround::new([9, 7, 5, 3], LINE.ilog2());
+        let mut around = WrittenAround::new([9, 7, 5], LINE.ilog2());
         let mut access = |kind, address, missed| {
             let record = Record::default();
             let access = Access {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_line_costs_by_what_was_written_past_the_caches_since() {
         assert_eq!([0, 31, 32, 127, 128].map(behind), [Some(9), Some(9), Some(7), Some(7), Some(5)]);
-        assert_eq!([511, 512, 2047, 2048, 100_000].map(behind), [Some(5), Some(3), Some(3), None, None]);
+        assert_eq!([511, 512, 100_000].map(behind), [Some(5), None, None]);
     }
 
     #[test]
