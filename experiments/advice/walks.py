@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Holds the advice on chains of misses and on loops over columns to programs that have the fault, to their twins, and to others.
+"""Holds advice and findings on chains of misses, loops over columns and stores past the caches to programs that have the fault,
+to their twins, and to others.
 
 Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output is kept in walks.txt)
 
-walks/list.tsv names the programs: A has chains of misses, B loops over columns, C neither; A-twin and B-twin do the same work
-without the fault. For each: the advice of `nearmiss diagnose` on host (modelled), whether it names the function, and the CPU
+walks/list.tsv names the programs: A has chains of misses, B loops over columns, D stores past the caches that are read at
+once, C none of these; A-twin, B-twin and D-twin do the same work without the fault. For each: the advice of `nearmiss diagnose` on host (modelled), whether it names the function, and the CPU
 time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
 """
 import json
@@ -22,8 +23,8 @@ from traced import NEARMISS, cpu, cpu_s  # noqa: E402
 
 RUNS = 5
 WINDOW = "60Minsn"
-# Words of the paragraph of each kind.
-KINDS = {"A": "the load before returned", "B": "the inner loop steps by"}
+# Words of the advice, or of the finding's symptom, of each kind.
+KINDS = {"A": "the load before returned", "B": "the inner loop steps by", "D": "wrote past the caches and that are read soon"}
 COMPILERS = {".c": ["cc", "-O2", "-g"], ".cc": ["c++", "-O2", "-g"], ".cpp": ["c++", "-O2", "-g"], ".rs": ["rustc", "-O", "-g"]}
 
 
@@ -35,7 +36,7 @@ def built(name, place):
 
 
 def advice(program, function):
-    """Paragraphs of advice, by kind. Recorded from the function on, where the compiler kept it: half a second is long."""
+    """Paragraphs of advice and symptoms of findings, by kind. Recorded from the function on, where the compiler kept it: half a second is long."""
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     kept = re.search(rf" [tT] (\S*{function}\S*)$", symbols, re.M)
     window = ["--from", f"symbol:{kept[1]}", "--for", WINDOW] if kept else []
@@ -43,7 +44,8 @@ def advice(program, function):
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stderr
     found = {}
-    for paragraph in json.loads(done.stdout).get("advice", []):
+    answer = json.loads(done.stdout)
+    for paragraph in answer.get("advice", []) + [finding["symptom"] for finding in answer["findings"]]:
         found.update({kind: paragraph for kind, words in KINDS.items() if words in paragraph})
     return found
 

@@ -148,9 +148,11 @@ def interpreted_and_tools(place):
     }
 
 
-def servers(place):
+def servers(place, of_this_user=False):
+    """`of_this_user`: no process of them is another user's, as far as they can be started so."""
     redis, nginx, postgres = free_port(), free_port(), free_port()
     (place / "nginx.conf").write_text(
+        ("user root;\n" if of_this_user and os.getuid() == 0 else "") +
         f"daemon off; master_process on; worker_processes 2; pid {place}/nginx.pid; error_log /dev/null;\n"
         f"events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{nginx}; root /usr/share/doc; }} }}\n"
     )

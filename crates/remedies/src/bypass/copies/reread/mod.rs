@@ -16,8 +16,6 @@ use sight::{Rereads, StoresAround};
 
 /// Least size of a copy that goes past the caches by the C library's setting: none that is read at once is as large.
 const NEVER_BYTES: u64 = 128 << 20;
-/// Share of its lines from which on a way is taken for one that is read at once.
-const LEAST_REREAD: f64 = 0.25;
 /// Share of the cycles that a way's readers wait, from which on it is looked at.
 const LEAST_WAIT: f64 = 0.005;
 
@@ -32,9 +30,7 @@ pub(super) fn detect(case: &Traced) -> Result<Option<ReadAtOnce>, CaseError> {
     let held = machine.data_caches().map(|cache| cache.size.0 / cache.line.0.max(1)).max().unwrap_or_default();
     let sight = Rereads::new(ways, machine.topology.cpus() as usize, line_bytes(case), held);
     let share = |seen: &StoresAround| seen.stall_cycles as f64 / totals.cycles.max(1) as f64;
-    let costs = |(_, seen): &(CopyWay, StoresAround)| {
-        seen.reread as f64 >= LEAST_REREAD * seen.lines as f64 && share(seen) >= LEAST_WAIT
-    };
+    let costs = |(_, seen): &(CopyWay, StoresAround)| share(seen) >= LEAST_WAIT;
     let seen = case.listen(sight)?.finish();
     let stores: Vec<Stores> = seen.into_iter().filter(costs).map(|(way, seen)| Stores::new(&ways, way, seen)).collect();
     let most_gain = stores.iter().map(|one| share(&one.seen)).sum::<f64>().min(1.0);
