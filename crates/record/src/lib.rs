@@ -13,6 +13,7 @@ pub mod entered;
 pub mod figures;
 pub mod finding;
 pub mod gate;
+pub mod go;
 pub mod logs;
 pub mod machine;
 pub mod maps;

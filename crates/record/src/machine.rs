@@ -361,9 +361,9 @@ pub struct SecondTlb {
     /// Ways; 0: not known, taken for the most up to 16 with which the sets are a power of two.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub ways: u32,
-    /// Cycles of a walk to a small page whose table entry the second level of caches has.
+    /// Cycles of a walk to a small page with its table entry in the second level of caches.
     pub walk_cycles: u32,
-    /// Cycles of a walk to a large page whose table entry the second level of caches has.
+    /// Cycles of a walk to a large page with its table entry in the second level of caches.
     pub large_walk_cycles: u32,
 }
 

@@ -3,6 +3,7 @@
 use super::demangle::demangle;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use nearmiss_record::go;
 use std::path::Path;
 
 /// Debug information of an address.
@@ -21,6 +22,7 @@ pub(super) struct SourcePlace {
 }
 
 /// Directories of the libraries that compilers inline: C++ (GCC, Clang), Rust, and the intrinsics of both C compilers.
+/// Go's lies wherever its user put it, and its functions have their packages in their names.
 const LIBRARIES: [&str; 7] =
     ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/bits/", "/lib/gcc/", "/lib/clang/"];
 
@@ -51,10 +53,10 @@ fn place(symbol: Symbolized<'_>) -> SourcePlace {
     let Some(symbol) = symbol.into_sym() else { return SourcePlace::default() };
     let innermost = symbol.inlined.last();
     let code = innermost.map_or(symbol.code_info.as_deref(), |inlined| inlined.code_info.as_ref());
-    let outer = symbol.inlined.iter().rev().map(|inlined| inlined.code_info.as_ref());
-    let outer = outer.chain([symbol.code_info.as_deref()]).flatten();
-    let in_library = code.is_some_and(is_of_library);
-    let own = outer.filter(|_| in_library).find(|code| !is_of_library(code));
+    let inlined = symbol.inlined.iter().rev().map(|inlined| (inlined.name.as_ref(), inlined.code_info.as_ref()));
+    let mut frames = inlined.chain([(symbol.name.as_ref(), symbol.code_info.as_deref())]);
+    let in_library = frames.clone().next().is_some_and(is_of_library);
+    let own = frames.find(|frame| in_library && !is_of_library(*frame)).and_then(|(_, code)| code);
     SourcePlace {
         function: Some(demangle(&symbol.name)),
         inlined: innermost.map(|inlined| demangle(&inlined.name)),
@@ -64,8 +66,9 @@ fn place(symbol: Symbolized<'_>) -> SourcePlace {
     }
 }
 
-fn is_of_library(code: &CodeInfo<'_>) -> bool {
+fn is_of_library((function, code): (&str, Option<&CodeInfo<'_>>)) -> bool {
+    let Some(code) = code else { return false };
     let path = code.to_path();
     let path = path.to_string_lossy();
-    LIBRARIES.iter().any(|library| path.contains(library))
+    go::is_of_library(function) || LIBRARIES.iter().any(|library| path.contains(library))
 }

@@ -64,7 +64,7 @@ struct Answer {
     better: Vec<String>,
     /// Figures that are left out here.
     left_out: usize,
-    /// Facts that a reader must know.
+    /// Cautions on the figures.
     notes: Vec<String>,
     /// The baseline that was written, if one was.
     written: Option<String>,

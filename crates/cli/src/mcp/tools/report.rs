@@ -54,7 +54,7 @@ struct Answer {
     objects: Vec<Place>,
     /// Lock waits and polls, of an observed run.
     waits: Vec<String>,
-    /// Facts that a reader must know.
+    /// Cautions on the figures.
     notes: Vec<String>,
 }
 

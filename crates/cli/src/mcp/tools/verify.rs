@@ -77,7 +77,7 @@ pub struct Answer {
     engaged: Option<String>,
     /// The prediction, as shares, if a run was named.
     predicted: Option<(f64, f64)>,
-    /// Facts that a reader must know.
+    /// Cautions on the figures.
     notes: Vec<String>,
 }
 

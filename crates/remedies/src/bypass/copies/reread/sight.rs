@@ -64,7 +64,7 @@ impl<'a> Rereads<'a> {
         }
     }
 
-    /// Returns the ways that store past the caches, those whose lines cost their readers most first.
+    /// Returns the ways that store past the caches, by the cost of their lines to readers, most first.
     pub fn finish(mut self) -> Vec<(CopyWay, StoresAround)> {
         self.seen.sort_by_key(|(way, seen)| (std::cmp::Reverse(seen.stall_cycles), *way));
         self.seen
