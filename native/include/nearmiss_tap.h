@@ -17,11 +17,12 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 5u
+#define NM_ABI_VERSION 6u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
+#define NM_ALLOCATORS 8
 
 /* ---- records ---------------------------------------------------------------------------------------------------
  * a: bits  0..47  virtual address (sign-extend bit 47) of the first byte touched inside this line
@@ -95,7 +96,8 @@ enum nm_heap_op {
     NM_HEAP_FREE = 2,
     NM_HEAP_REALLOC = 3,
     NM_HEAP_STACK = 4, /* a thread's stack */
-    NM_HEAP_TRIM = 5   /* freed memory goes back to the kernel */
+    NM_HEAP_TRIM = 5,  /* freed memory goes back to the kernel */
+    NM_HEAP_MANAGED = 6 /* memory that a language's runtime gives out and takes back unseen */
 };
 
 /* References that the filter dropped (they hit), and instructions executed, by one task since its last report. */
@@ -205,6 +207,7 @@ struct nm_control {
     uint32_t by_task;        /* 1: a vCPU's filter is cleared at each switch of tasks, lines are shared by tasks, and
                                 NM_C_SHARE is not sent: no byte is written unseen */
     uint32_t every_access;   /* 1: the filter drops no access to data; not together with a first level */
+    uint32_t managed_heaps;  /* 1: the consumer looks for `allocators` */
 
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
@@ -225,6 +228,11 @@ struct nm_control {
     uint32_t plugin_waits;          /* plugin sets it before it sleeps on `consumed` */
     uint32_t stop;                  /* 1: close the window now */
     uint32_t pause;                 /* 1: run without callbacks, inside the window, until this is 0 again */
+    /* Functions of languages' runtimes that give out memory, as Go's runtime.mallocgc: the first ones have an address
+     * and the first 8 bytes of code there. The address is written last. */
+    struct nm_allocator {
+        uint64_t address, code;
+    } allocators[NM_ALLOCATORS];
 };
 
 enum nm_state {
@@ -245,6 +253,8 @@ _Static_assert(offsetof(struct nm_control, from_code) == 1784, "nm_control.from_
 _Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_control.first_level_data_ways");
 _Static_assert(offsetof(struct nm_control, ordered_stores) == 1812, "nm_control.ordered_stores");
 _Static_assert(offsetof(struct nm_control, published) == 1856, "nm_control.published");
+_Static_assert(offsetof(struct nm_control, managed_heaps) == 1824, "nm_control.managed_heaps");
+_Static_assert(offsetof(struct nm_control, allocators) == 2264, "nm_control.allocators");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 
 #endif

@@ -130,14 +130,31 @@ void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint6
  * be right. A pause sees no calls, so that what is allocated in it has no site. */
 void contexts_send_user(struct vcpu *v)
 {
-    if (!tap.contexts)
-        return;
     const int unknown = !v->task || v->attention & ATTEND_PAUSED;
-    const uint32_t context = unknown ? 0 : contexts_now(&v->task->stacks[USER]);
-    if (context == v->context)
+    contexts_send(v, unknown ? 0 : contexts_now(&v->task->stacks[USER]));
+}
+
+void contexts_send(struct vcpu *v, uint32_t context)
+{
+    if (!tap.contexts || context == v->context)
         return;
     ring_control(v, NM_C_CONTEXT, context, 0, 0, NULL, 0);
     v->context = context;
+}
+
+uint32_t contexts_on_stack(const struct vcpu *v, uint64_t sp, uint64_t end)
+{
+    const struct shadow_stack *s = &v->task->stacks[USER];
+    if (!s->depth || s->frames[s->depth - 1].sp != sp)
+        return 0;
+    uint32_t first = s->depth, context = 0;
+    while (first && s->frames[first - 1].sp < end)
+        first--;
+    if (!first)
+        return contexts_now(s);
+    for (uint32_t at = first; at < s->depth; at++)
+        context = child(context, tap.ctxs[s->frames[at].context].call, s->frames[at].sp);
+    return context;
 }
 
 void contexts_return(struct vcpu *v, int kernel, uint64_t sp)

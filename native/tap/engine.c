@@ -9,6 +9,7 @@
 #include "engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 QEMU_EXPORT int qemu_plugin_version;
 
@@ -130,4 +131,21 @@ void engine_check_vcpu(uint32_t index)
 {
     if (unlikely(qemu_get_cpu && &current_cpu && qemu_get_cpu((int)index) != current_cpu))
         tap_fail("this QEMU names CPU %u in a callback where another runs: a defect of nearmiss; trace with one CPU", index);
+}
+
+int engine_reads_registers(void)
+{
+    return qemu_get_cpu && x86_cpu_gdb_read_register && g_byte_array_new && g_byte_array_set_size;
+}
+
+uint64_t engine_register(uint32_t index, enum engine_register number)
+{
+    static struct byte_array *bytes; /* one thread runs all vCPUs */
+    uint64_t value = 0;
+    if (!bytes)
+        bytes = g_byte_array_new();
+    g_byte_array_set_size(bytes, 0);
+    if (x86_cpu_gdb_read_register(qemu_get_cpu((int)index), bytes, number) == sizeof value)
+        memcpy(&value, bytes->data, sizeof value);
+    return value;
 }

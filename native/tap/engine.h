@@ -33,6 +33,12 @@ void engine_end_slice(uint32_t index);
 int engine_counts_inline(void);
 /* 0: QEMU 7 and 8 count the place of a second memory node twice in a physical address. */
 int engine_has_right_addresses(void);
+/* Registers, by GDB's numbers. */
+enum engine_register { ENGINE_RAX = 0, ENGINE_RSP = 7 };
+/* 1: registers can be read. */
+int engine_reads_registers(void);
+/* A register of 64-bit code, as it was when the block that runs began. */
+uint64_t engine_register(uint32_t index, enum engine_register);
 
 #pragma GCC visibility pop
 

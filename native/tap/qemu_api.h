@@ -33,7 +33,7 @@ struct qemu_plugin_insn;
 struct qemu_plugin_hwaddr;
 
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W = 2, QEMU_PLUGIN_MEM_RW = 3 };
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0, QEMU_PLUGIN_CB_R_REGS = 1 };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
 
 typedef void (*qemu_plugin_exec_cb_t)(unsigned vcpu, void *data);
@@ -80,5 +80,13 @@ __attribute__((weak)) QEMU_IMPORT void cpu_exit(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);
+/* Appends a register, by GDB's number, to an array of glib's, and returns its bytes. */
+struct byte_array {
+    uint8_t *data;
+    unsigned length;
+};
+__attribute__((weak)) QEMU_IMPORT int x86_cpu_gdb_read_register(void *cpu, struct byte_array *, int number);
+__attribute__((weak)) QEMU_IMPORT struct byte_array *g_byte_array_new(void);
+__attribute__((weak)) QEMU_IMPORT struct byte_array *g_byte_array_set_size(struct byte_array *, unsigned length);
 
 #endif

@@ -88,6 +88,7 @@ enum attention {
 
 enum { USER = 0, KERNEL = 1 };
 
+struct call;
 struct task;
 
 struct vcpu {
@@ -117,6 +118,7 @@ struct vcpu {
     uint64_t perf_head;   /* bytes of it sent so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
     uint64_t mail_store, mail_store_page; /* in a pause: the last store into a heap mailbox; 0: none */
+    struct call *allocates; /* between the entry of a runtime's allocator and its first instruction */
     int nt_pending;      /* write-combining buffers may hold data */
     struct {
         const struct nm_insn *insn;
@@ -166,6 +168,7 @@ struct tap {
     uint64_t room[16];     /* where in a line of 64 bytes an access of that size may begin, at most */
     uint64_t solo_mask; /* an address >> 1, so masked: where the entry of its set begins in the data filter */
     int solo;     /* one vCPU, lines of 64 bytes, the index right above the line's offset: shorter callbacks */
+    struct vcpu *executed; /* on which a program was executed last; NULL once its maps were sent */
 };
 extern struct tap tap;
 
@@ -305,6 +308,10 @@ struct shadow_stack {
 };
 void contexts_call(struct vcpu *, const struct nm_insn *, int kernel, uint64_t sp);
 void contexts_send_user(struct vcpu *); /* where a heap object or a mapping is sent */
+void contexts_send(struct vcpu *, uint32_t context);
+/* The context of the call that stored its return address at `sp` just now, without frames from `end` up, which are of
+ * another stack; 0 where no such call was seen. */
+uint32_t contexts_on_stack(const struct vcpu *, uint64_t sp, uint64_t end);
 void contexts_return(struct vcpu *, int kernel, uint64_t sp);
 static inline uint32_t contexts_now(const struct shadow_stack *s)
 {
@@ -322,6 +329,8 @@ struct task {
     uint64_t last_store; /* of user mode, while skipped */
     uint64_t last_store_page;
     uint64_t mailbox, mailbox_page, mail_sequence; /* of its last heap object; 0: none yet */
+    uint64_t allocates_bytes; /* in a call of a runtime's allocator that has not returned; 0: in none */
+    uint32_t allocates_in;    /* the call's context */
     struct shadow_stack stacks[2];
 };
 void tasks_address_space(struct vcpu *); /* the TLB was flushed: an exec? */
@@ -340,6 +349,12 @@ void maps_poll(struct vcpu *);
 /* heap.c: the mailbox of the heap shim */
 void heap_mail(struct vcpu *);
 void heap_watch_mail(struct qemu_plugin_insn *); /* in a pause: the store that fills the mailbox */
+
+/* allocators.c: functions of a language's runtime that give out memory; before the block's other callbacks */
+void allocators_register(struct qemu_plugin_tb *);
+
+/* sites.c: notes whether an object has a call site; returns whether one that had may have lain there */
+int sites_change(uint64_t mm, uint64_t address, uint64_t size, int has_site);
 
 /* irq.c */
 void irq_register(struct qemu_plugin_insn *, uint32_t decoded, uint64_t vaddr);

@@ -59,7 +59,7 @@ static struct task *find(uint64_t address, uint32_t pid)
         t->number = ++tasks;
         t->irq_depth = 0;
         t->skip = 0;
-        t->mm = t->mailbox = t->mail_sequence = 0;
+        t->mm = t->mailbox = t->mail_sequence = t->allocates_bytes = 0;
         t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
     }
     return t;
@@ -155,8 +155,9 @@ void tasks_address_space(struct vcpu *v)
     if (!mm || mm == t->mm)
         return;
     t->mm = mm;
-    t->mailbox = t->mail_sequence = 0;
+    t->mailbox = t->mail_sequence = t->allocates_bytes = 0;
     t->stacks[USER].depth = 0;
+    tap.executed = v;
     t->skip = 0;
     apply_skip(v);
 }

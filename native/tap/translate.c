@@ -233,6 +233,7 @@ static void watch_events(const struct step *s)
 static void translate(struct qemu_plugin_tb *tb)
 {
     static struct step steps[BLOCK_INSNS_MAX];
+    allocators_register(tb);
     const size_t count = read_block(tb, steps);
     for (size_t i = 0; i < count; i++) {
         struct step *s = &steps[i];
@@ -288,6 +289,7 @@ static int follows_syscall(const struct step *first)
 void translate_calls(struct qemu_plugin_tb *tb)
 {
     static struct step steps[BLOCK_INSNS_MAX];
+    allocators_register(tb);
     const size_t count = read_block(tb, steps);
     if (count && follows_syscall(&steps[0]))
         exec(steps[0].at, on_return_from_kernel);

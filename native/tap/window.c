@@ -400,6 +400,7 @@ void window_trigger_register(struct qemu_plugin_insn *at, uint32_t immediate)
 void window_look_for_triggers(struct qemu_plugin_tb *tb)
 {
     const size_t count = qemu_plugin_tb_n_insns(tb);
+    allocators_register(tb);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
         uint8_t buffer[16];

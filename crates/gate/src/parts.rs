@@ -95,6 +95,7 @@ fn callers(stacks: &[StackRow]) -> HashMap<&str, &str> {
 fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Heap => "heap",
+        ObjectKind::Managed => "managed heap",
         ObjectKind::File => "mapped file",
         ObjectKind::Anonymous => "anonymous mapping",
         ObjectKind::Stack => "stack",

@@ -6,11 +6,13 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
 pub const MAX_NODES: usize = 8;
+/// `NM_ALLOCATORS`.
+pub const ALLOCATORS: usize = 8;
 /// `NM_FROM_BEGIN`: the window is the whole command.
 pub const FROM_BEGIN: u32 = 0;
 /// `NM_FROM_MARK`: a mark of the program opens the window.
@@ -153,8 +155,10 @@ pub struct ControlPage {
     pub by_task: u32,
     /// 1: the filter drops no access to data.
     pub every_access: u32,
+    /// 1: functions of languages' runtimes that give out memory are looked for.
+    pub managed_heaps: u32,
     /// Padding to the plugin's cache line.
-    pub padding0: [u32; 8],
+    pub padding0: [u32; 7],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.
@@ -191,8 +195,12 @@ pub struct ControlPage {
     pub stop: u32,
     /// Consumer: 1 pauses the recording, 0 goes on with it.
     pub pause: u32,
+    /// Zero.
+    pub reserved1: u32,
+    /// Consumer: addresses and first 8 bytes of such functions; 0: none.
+    pub allocators: [[u64; 2]; ALLOCATORS],
     /// Padding to 64 bytes.
-    pub padding2: [u32; 11],
+    pub padding2: [u64; 5],
 }
 
 /// `enum nm_state`.
@@ -231,5 +239,7 @@ const _: () = {
     assert!(offset_of!(ControlPage, consumed) == 2240);
     assert!(offset_of!(ControlPage, stop) == 2252);
     assert!(offset_of!(ControlPage, pause) == 2256);
-    assert!(size_of::<ControlPage>() == 2304);
+    assert!(offset_of!(ControlPage, managed_heaps) == 1824);
+    assert!(offset_of!(ControlPage, allocators) == 2264);
+    assert!(size_of::<ControlPage>() == 2432);
 };

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum ObjectKind {
     /// malloc family, by allocating call stack.
     Heap,
+    /// Objects of a language with a runtime of its own (Go), by allocating call stack.
+    Managed,
     /// A mapping of a file.
     File,
     /// An anonymous mapping.
@@ -38,7 +40,7 @@ pub enum ObjectKind {
 impl ObjectKind {
     /// Whether the program decides where such objects lie, and not the kernel.
     pub fn is_the_programs(self) -> bool {
-        use ObjectKind::{Anonymous, File, Global, Heap, Stack};
-        matches!(self, Heap | Global | Anonymous | Stack | File)
+        use ObjectKind::{Anonymous, File, Global, Heap, Managed, Stack};
+        matches!(self, Heap | Managed | Global | Anonymous | Stack | File)
     }
 }

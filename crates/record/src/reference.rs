@@ -313,6 +313,8 @@ pub enum HeapOp {
     Stack = 4,
     /// malloc_trim: freed memory goes back to the kernel.
     Trim = 5,
+    /// A language's runtime gives out memory, which it takes back unseen.
+    Managed = 6,
 }
 
 /// `struct nm_usage`: references that the filter dropped (they hit) and instructions, of one task since its last
@@ -373,6 +375,7 @@ impl<'a> Control<'a> {
                     3 => HeapOp::Realloc,
                     4 => HeapOp::Stack,
                     5 => HeapOp::Trim,
+                    6 => HeapOp::Managed,
                     _ => return Err("unknown heap operation"),
                 },
                 address: payload[0].a,

@@ -21,7 +21,7 @@ mod tests;
 mod unwind;
 
 pub use elf::{Elf, has_symbol_table};
-pub use entry::{Entry, entry};
+pub use entry::{Entry, entry, managed_allocator};
 pub use jit::{JitFunction, JitNames};
 pub use live::{Booted, LiveData};
 pub use resolve::{Sources, resolve};

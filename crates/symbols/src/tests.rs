@@ -3,7 +3,7 @@
 use super::elf::Elf;
 use super::live::module_data;
 use super::stack::Calls;
-use super::{JitNames, Sources, resolve};
+use super::{JitNames, Sources, managed_allocator, resolve};
 use nearmiss_record::maps::{Event, MapLog, Mapping};
 use nearmiss_record::side::{Context, INSN_KERNEL, Insn};
 use nearmiss_record::symbols::{KernelLayout, KernelPages, StackVariable, Symbols};
@@ -47,6 +47,22 @@ fn compile_source(directory: &Path, text: &str, options: &[&str]) -> Option<Path
         }
         Err(error) => {
             println!("skipped: gcc does not run here: {error}");
+            None
+        }
+    }
+}
+
+/// Prints a line with the reason and returns `None` if there is no Go.
+fn compile_go(directory: &Path, text: &str) -> Option<PathBuf> {
+    let (source, program) = (directory.join("prog.go"), directory.join("prog"));
+    std::fs::write(&source, text).unwrap();
+    match Command::new("go").current_dir(directory).args(["build", "-o"]).args([&program, &source]).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+        Err(error) => {
+            println!("skipped: go does not run here: {error}");
             None
         }
     }
@@ -132,6 +148,49 @@ fn functions_lines_and_what_was_inlined() {
         symbols.modules[symbols.functions[symbols.insns[0].0 as usize].module as usize],
         program.to_str().unwrap()
     );
+}
+
+const GO: &str = "\
+package main
+
+import \"sync/atomic\"
+
+//go:noinline
+func count(counter *atomic.Int64) {
+	counter.Add(1)
+}
+
+func main() {
+	count(new(atomic.Int64))
+}
+";
+
+#[test]
+fn what_go_inlines_of_its_library_has_the_users_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile_go(directory.path(), GO) else { return };
+    let count = address(&program, "main.count");
+    let body: Vec<u64> = (count..count + 16).collect();
+    let symbols = names(&program, &body);
+    let file = |index: u32| symbols.files[index as usize].rsplit('/').next().unwrap();
+    let is_inlined = |(_, at, _): &(u32, u32, u32)| file(*at) == "type.go";
+    let inlined: Vec<u32> = (0..).zip(&symbols.insns).filter(|(_, at)| is_inlined(at)).map(|(id, _)| id).collect();
+    assert!(!inlined.is_empty(), "{:?}", symbols.insns);
+    for id in inlined {
+        let (_, at, line) = *symbols.inlined_at.iter().find(|(of, ..)| *of == id).unwrap();
+        assert_eq!((file(at), line), ("prog.go", 7));
+    }
+}
+
+#[test]
+fn the_function_that_gives_out_gos_memory_is_found_in_programs_of_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = compile_go(directory.path(), GO) else { return };
+    let elf = Elf::open(&program).unwrap();
+    let found = managed_allocator(&program).unwrap();
+    assert_eq!(elf.address(found.file_offset), Some(address(&program, "runtime.mallocgc")));
+    let Some(program) = compile(directory.path(), &[]) else { return };
+    assert_eq!(managed_allocator(&program), None);
 }
 
 #[test]

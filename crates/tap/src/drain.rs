@@ -89,9 +89,8 @@ impl Drain<'_> {
                     check(&mut validator, head, records)?;
                     sink(head, records).map_err(TapError::Sink)?;
                     flow.count(head, records);
-                    if let Some((address, code)) = watch.chunk(head, records) {
-                        ring.opens_at(address, code);
-                    }
+                    let found = watch.chunk(head, records);
+                    found.pass_to(ring);
                     ring.release();
                     last_look = false;
                 }

@@ -34,6 +34,8 @@ pub struct RingConfig {
     pub filter: nearmiss_record::run::Filter,
     /// Which part of the run.
     pub window: Window,
+    /// Functions that give out memory will be given, see [`Ring::allocates_at`].
+    pub managed_heaps: bool,
 }
 
 /// Facts about the guest's kernel that the plugin needs before the window opens. Addresses are guest-physical.
@@ -107,6 +109,7 @@ impl Ring {
             ordered_stores: config.filter.ordered_stores.into(),
             by_task: config.filter.by_task.into(),
             every_access: config.filter.every_access.into(),
+            managed_heaps: config.managed_heaps.into(),
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };
@@ -272,6 +275,16 @@ impl Ring {
     pub fn opens_at(&self, address: u64, code: [u8; 8]) {
         self.long(std::mem::offset_of!(ControlPage, from_code)).store(u64::from_le_bytes(code), Ordering::Release);
         self.long(std::mem::offset_of!(ControlPage, from_value)).store(address, Ordering::Release);
+    }
+
+    /// Gives the plugin one more function that gives out memory, the `number`th: its address, and the first bytes of its
+    /// code. Beyond [`abi::ALLOCATORS`] there is no room.
+    pub fn allocates_at(&self, number: usize, address: u64, code: [u8; 8]) {
+        if number < abi::ALLOCATORS {
+            let at = std::mem::offset_of!(ControlPage, allocators) + number * size_of::<[u64; 2]>();
+            self.long(at + size_of::<u64>()).store(u64::from_le_bytes(code), Ordering::Release);
+            self.long(at).store(address, Ordering::Release);
+        }
     }
 
     /// Returns whether the window ever opened.

@@ -186,7 +186,7 @@ impl Session {
     /// Runs `command` to its end; this process's signals go to it meanwhile.
     pub fn record(self, command: GuestCommand, sink: &mut Sink<'_>) -> Result<Recorded, TapError> {
         let Session { config, header, booted, window, plan, go_on, on_progress } = self;
-        let has_files = config.keep.is_some();
+        let (has_files, has_heap) = (config.keep.is_some(), config.heap_shim.is_some());
         let plugin = TAP_PLUGIN.ok_or(TapError::NoPlugin)?;
         let mut ring = Ring::create(&RingConfig {
             cpus: header.cpus,
@@ -194,6 +194,7 @@ impl Session {
             only_user: config.only_user,
             filter: config.filter,
             window: window.clone(),
+            managed_heaps: has_heap,
         })?;
         let kernel_directory = config.kernel.directory().to_owned();
         let kernel = config.kernel.release();
@@ -247,7 +248,7 @@ impl Session {
         let start = guest.start().clone();
         let warmth = guest.go_warmly(config.warm_up, start.restored.unwrap_or(ready - started))?;
 
-        let mut watch = Watch::new(&window);
+        let mut watch = Watch::new(&window, has_heap);
         let drain = Drain { guest: &guest, signals: &signals, plan, on_progress: on_progress.as_deref() };
         let mut drained = drain.run(&mut ring, &header, &mut watch, sink)?;
         let window_end = Instant::now();

@@ -5,25 +5,33 @@ use super::window::{Length, Start, Window};
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::maps::{Decoder, Event, Mapping};
 use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_symbols::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Address of a function in a process, and the first bytes of its code.
+type Placed = (u64, [u8; 8]);
 
 /// Opens and closes the window when it is due.
 pub(super) struct Watch<'a> {
     window: &'a Window,
     began: Option<Instant>,
     opened: Option<Instant>,
+    mapped: Mapped,
     symbol: Option<Search<'a>>,
+    allocators: Option<Allocators>,
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(window: &'a Window) -> Self {
+    /// `has_heap`: the objects that the command allocates are recorded.
+    pub fn new(window: &'a Window, has_heap: bool) -> Self {
         let symbol = match &window.from {
-            Start::Symbol { name, module } => Some(Search::new(name, module.as_deref())),
+            Start::Symbol { name, module } => Some(Search { name, module: module.as_deref(), known: HashSet::new() }),
             _ => None,
         };
-        Watch { window, began: None, opened: None, symbol }
+        let allocators = has_heap.then(Allocators::default);
+        Watch { window, began: None, opened: None, mapped: Mapped::default(), symbol, allocators }
     }
 
     /// Does what is due now.
@@ -39,13 +47,21 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes a chunk. Returns the address and first bytes of the function that opens the window, once they are known;
-    /// pass them to the ring before the chunk is given back.
-    pub fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Option<(u64, [u8; 8])> {
+    /// Takes a chunk. The functions that it shows must be passed on before the chunk is given back.
+    pub fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Found {
         self.began.get_or_insert_with(Instant::now);
-        let found = self.symbol.as_mut()?.chunk(head, records)?;
-        self.symbol = None;
-        Some(found)
+        let mut found = Found::default();
+        if self.symbol.is_none() && self.allocators.is_none() {
+            return found;
+        }
+        for mapping in self.mapped.by(head, records) {
+            if let Some(search) = &mut self.symbol {
+                found.opens = search.within(&mapping);
+                self.symbol.take_if(|_| found.opens.is_some());
+            }
+            found.allocators.extend(self.allocators.as_mut().and_then(|allocators| allocators.within(&mapping)));
+        }
+        found
     }
 
     /// Returns when the window opened, and the command began.
@@ -65,20 +81,36 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Looks for a function in the files that the command maps.
-struct Search<'a> {
-    name: &'a str,
-    module: Option<&'a str>,
-    rings: HashMap<u32, Decoder>,
-    known: HashSet<(PathBuf, u64)>,
+/// Functions that the plugin waits for.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Opens the window.
+    opens: Option<Placed>,
+    /// Give out memory, with their numbers from 0 on.
+    allocators: Vec<(usize, Placed)>,
 }
 
-impl<'a> Search<'a> {
-    fn new(name: &'a str, module: Option<&'a str>) -> Self {
-        Search { name, module, rings: HashMap::new(), known: HashSet::new() }
+impl Found {
+    /// Hands them to the plugin.
+    pub fn pass_to(&self, ring: &Ring) {
+        if let Some((address, code)) = self.opens {
+            ring.opens_at(address, code);
+        }
+        for (number, (address, code)) in &self.allocators {
+            ring.allocates_at(*number, *address, *code);
+        }
     }
+}
 
-    fn chunk(&mut self, head: &ChunkHeader, records: &[Record]) -> Option<(u64, [u8; 8])> {
+/// Follows the code that processes map.
+#[derive(Default)]
+struct Mapped {
+    rings: HashMap<u32, Decoder>,
+}
+
+impl Mapped {
+    /// Files with code that were mapped in a chunk.
+    fn by(&mut self, head: &ChunkHeader, records: &[Record]) -> Vec<Mapping> {
         let mut mapped = Vec::new();
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
@@ -102,10 +134,25 @@ impl<'a> Search<'a> {
                 });
             }
         }
-        mapped.iter().find_map(|mapping| self.within(mapping))
+        mapped
     }
+}
 
-    fn within(&mut self, mapping: &Mapping) -> Option<(u64, [u8; 8])> {
+/// Where a function of a mapped file lies, if the mapping has it.
+fn placed(mapping: &Mapping, entry: Entry) -> Option<Placed> {
+    let into = entry.file_offset.checked_sub(mapping.file_offset)?;
+    (into < mapping.end - mapping.start).then_some((mapping.start + into, entry.code))
+}
+
+/// Looks for a function in the files that the command maps.
+struct Search<'a> {
+    name: &'a str,
+    module: Option<&'a str>,
+    known: HashSet<(PathBuf, u64)>,
+}
+
+impl Search<'_> {
+    fn within(&mut self, mapping: &Mapping) -> Option<Placed> {
         let path = Path::new(&mapping.path);
         if self.module.is_some_and(|module| path.file_name().is_none_or(|name| name != module)) {
             return None;
@@ -113,8 +160,28 @@ impl<'a> Search<'a> {
         if !self.known.insert((path.to_owned(), mapping.file_offset)) {
             return None;
         }
-        let entry = nearmiss_symbols::entry(path, self.name)?;
-        let into = entry.file_offset.checked_sub(mapping.file_offset)?;
-        (into < mapping.end - mapping.start).then_some((mapping.start + into, entry.code))
+        placed(mapping, nearmiss_symbols::entry(path, self.name)?)
+    }
+}
+
+/// Looks for the functions with which runtimes of languages give out memory.
+#[derive(Default)]
+struct Allocators {
+    /// By file; `None` where it has none.
+    files: HashMap<String, Option<Entry>>,
+    found: Vec<Placed>,
+}
+
+impl Allocators {
+    /// The one in `mapping`, if it is new, and its number.
+    fn within(&mut self, mapping: &Mapping) -> Option<(usize, Placed)> {
+        let look = || nearmiss_symbols::managed_allocator(Path::new(&mapping.path));
+        let entry = (*self.files.entry(mapping.path.clone()).or_insert_with(look))?;
+        let placed = placed(mapping, entry)?;
+        if self.found.contains(&placed) {
+            return None;
+        }
+        self.found.push(placed);
+        Some((self.found.len() - 1, placed))
     }
 }

@@ -18,6 +18,7 @@ mod local;
 mod login;
 mod made_code;
 mod mcp;
+mod managed;
 mod nodes;
 mod observe_guest;
 mod pair;

@@ -59,6 +59,7 @@ impl<'a> Namer<'a> {
         match key {
             Key::Unknown => title(ObjectKind::Unattributed, UNATTRIBUTED.to_owned()),
             Key::Heap { context } => self.allocated(ObjectKind::Heap, *context, "heap block"),
+            Key::Managed { context } => self.allocated(ObjectKind::Managed, *context, "managed object"),
             Key::Break => title(ObjectKind::Heap, "heap outside known blocks".into()),
             Key::Anonymous { context, user } => {
                 let in_kernel = self.names.allocation_calls(*context).is_empty();
@@ -119,7 +120,7 @@ impl<'a> Namer<'a> {
         let frames = calls.iter().map(|call| self.names.function_name(self.names.function(*call)).to_owned());
         let name = match (calls.last(), kind) {
             (None, _) => plain.to_owned(),
-            (Some(call), ObjectKind::Heap) => self.names.site(*call),
+            (Some(call), ObjectKind::Heap | ObjectKind::Managed) => self.names.site(*call),
             (Some(call), _) => format!("{plain} from {}", self.names.site(*call)),
         };
         Title { kind, name, allocated_at: frames.collect() }

@@ -1,5 +1,6 @@
 //! Names for instruction ids and calling contexts.
 
+use nearmiss_record::go;
 use nearmiss_record::side::{Context, Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ impl<'a> Names<'a> {
     /// led to the program's `main`.
     pub fn allocation_calls(&self, context: u32) -> Vec<u32> {
         let mut calls = self.calls(context);
-        let is_main = |call: &u32| self.function_name(self.function(*call)) == "main";
+        let is_main = |call: &u32| matches!(self.function_name(self.function(*call)), "main" | "main.main");
         if let Some(main) = calls.iter().rposition(is_main) {
             calls.drain(..main);
         }
@@ -164,6 +165,11 @@ fn is_allocator(name: &str, module: &str) -> bool {
         "tcache_init",
         "__default_morecore",
         "__minimal_malloc",
+        "runtime.mallocgc",
+        "runtime.newobject",
+        "runtime.makeslice",
+        "runtime.makeslicecopy",
+        "runtime.growslice",
     ];
     const PREFIXES: &[&str] = &[
         "operator new",
@@ -181,10 +187,10 @@ fn is_allocator(name: &str, module: &str) -> bool {
         || module.starts_with(SHIM_DIRECTORY)
 }
 
-/// Whether a function belongs to the standard library of C++ or Rust.
+/// Whether a function belongs to the standard library of C++, Rust or Go.
 fn is_of_library(name: &str) -> bool {
     const NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::"];
-    NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace))
+    NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace)) || go::is_of_library(name)
 }
 
 #[cfg(test)]
@@ -195,6 +201,10 @@ mod tests {
     fn containers_are_separated_from_their_users() {
         assert!(is_of_library("std::vector<Node, std::allocator<Node> >::_M_realloc_insert<Node>"));
         assert!(is_of_library("<alloc::vec::Vec<T> as core::iter::FromIterator>::from_iter"));
+        assert!(is_of_library("runtime.growslice") && is_of_library("strings.(*Builder).WriteString"));
+        assert!(
+            !is_of_library("main.main") && !is_of_library("example.com/strings.Join") && !is_of_library("sort.part.0")
+        );
         assert!(
             !is_of_library("main") && !is_of_library("stdlib::table") && !is_of_library("<app::Tree as Drop>::drop")
         );
@@ -205,6 +215,7 @@ mod tests {
         assert!(is_allocator("malloc", "") && is_allocator("operator new(unsigned long)", ""));
         assert!(is_allocator("pthread_create@@GLIBC_2.34", "/lib/libc.so.6"));
         assert!(is_allocator("preload.so+0x1000", "/run/nearmiss/preload.so"));
+        assert!(is_allocator("runtime.newobject", "/bin/x") && !is_allocator("runtime.malg", "/bin/x"));
         assert!(!is_allocator("main", "/bin/x") && !is_allocator("malloc_stats_of_mine", "/bin/x"));
     }
 

@@ -16,6 +16,8 @@ pub(super) enum Key {
     Unknown,
     /// Heap blocks allocated in this calling context.
     Heap { context: u32 },
+    /// Objects that a language's runtime gave out in this calling context.
+    Managed { context: u32 },
     /// The program break's memory outside live blocks.
     Break,
     /// Anonymous mappings reported in this calling context; if that is the kernel's own, made in the user's.

@@ -313,7 +313,7 @@ impl Attribution {
             let offset = (reference.vaddr.wrapping_sub(reference.address - by.line)).saturating_sub(start);
             let object = self.tracker.objects.piece(object, reference.vaddr);
             self.sharing.missed(&by, class, object, offset);
-            if matches!(self.tracker.objects.rows[object.0 as usize].key, Key::Heap { .. }) {
+            if matches!(self.tracker.objects.rows[object.0 as usize].key, Key::Heap { .. } | Key::Managed { .. }) {
                 self.sharing.is_of_block(&by, object, offset);
             }
         }

@@ -98,6 +98,18 @@ impl Space {
         Rc::make_mut(&mut self.blocks).insert(address, block);
     }
 
+    /// Takes the blocks out that have bytes of `address..address + bytes`; returns them with their addresses.
+    pub fn clear(&mut self, address: u64, bytes: u64) -> Vec<(u64, Block)> {
+        let end = address.saturating_add(bytes.max(1));
+        let last = self.blocks.range(..end).rev();
+        let reaches = |(start, block): &(&u64, &Block)| start.saturating_add(block.bytes) > address;
+        let gone: Vec<(u64, Block)> = last.take_while(reaches).map(|(start, block)| (*start, *block)).collect();
+        for (start, _) in &gone {
+            self.free(*start);
+        }
+        gone
+    }
+
     /// The block that began at `address`, if there was one.
     pub fn free(&mut self, address: u64) -> Option<Block> {
         self.blocks.contains_key(&address).then(|| Rc::make_mut(&mut self.blocks).remove(&address))?

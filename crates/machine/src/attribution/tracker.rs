@@ -146,7 +146,7 @@ impl Tracker {
 
     /// The allocator of process `pid` did something.
     pub fn heap(&mut self, pid: u32, context: u32, call: HeapCall) {
-        let HeapCall { op, address, bytes, old, alignment } = call;
+        let HeapCall { op, address, bytes, old, .. } = call;
         match op {
             HeapOp::Trim => {}
             HeapOp::Free => self.free(pid, address),
@@ -160,16 +160,27 @@ impl Tracker {
                 if op == HeapOp::Realloc && old != 0 {
                     self.free(pid, old);
                 }
-                if address == 0 || address >= USER_END {
-                    return;
+                self.allocate(pid, Key::Heap { context }, call);
+            }
+            // Nothing reports what the runtime takes back: an object lives until another one has its place.
+            HeapOp::Managed => {
+                for (start, block) in self.spaces.space(pid).clear(address, bytes) {
+                    self.blocks.forget(pid, start, block.bytes);
                 }
-                let object = self.objects.intern(Key::Heap { context });
-                self.objects.appeared(object, address, bytes);
-                self.objects.aligned(object, alignment);
-                self.spaces.space(pid).allocate(address, Block { bytes, object });
-                self.blocks.forget(pid, address, bytes);
+                self.allocate(pid, Key::Managed { context }, call);
             }
         }
+    }
+
+    fn allocate(&mut self, pid: u32, key: Key, HeapCall { address, bytes, alignment, .. }: HeapCall) {
+        if address == 0 || address >= USER_END {
+            return;
+        }
+        let object = self.objects.intern(key);
+        self.objects.appeared(object, address, bytes);
+        self.objects.aligned(object, alignment);
+        self.spaces.space(pid).allocate(address, Block { bytes, object });
+        self.blocks.forget(pid, address, bytes);
     }
 
     fn free(&mut self, pid: u32, address: u64) {
@@ -367,6 +378,20 @@ mod tests {
         heap(&mut tracker, HeapOp::Stack, 0x7000_1000, 0x1000, 0, 8);
         assert_eq!(key(&mut tracker, 0x7000_1ff8).0, Key::ThreadStack { context: 8 });
         assert_eq!(key(&mut tracker, 0x7000_2000).0, Key::Anonymous { context: 9, user: 2 });
+    }
+
+    #[test]
+    fn managed_objects_live_until_others_have_their_places() {
+        let mut tracker = tracker();
+        let managed = |context| Key::Managed { context };
+        heap(&mut tracker, HeapOp::Managed, 0x7000_0100, 0x100, 0, 3);
+        heap(&mut tracker, HeapOp::Managed, 0x7000_0200, 0x40, 0, 4);
+        assert_eq!(key(&mut tracker, 0x7000_01c0), (managed(3), 0x7000_0100));
+        heap(&mut tracker, HeapOp::Managed, 0x7000_0180, 0x100, 0, 5);
+        assert_eq!(key(&mut tracker, 0x7000_0200), (managed(5), 0x7000_0180));
+        // The rest of an object that lost a part is nobody's.
+        assert_eq!(key(&mut tracker, 0x7000_0100).0, Key::Anonymous { context: 9, user: 2 });
+        assert_eq!(key(&mut tracker, 0x7000_0280).0, Key::Anonymous { context: 9, user: 2 });
     }
 
     /// Looks up every address after every step, so that a stale entry shows.

@@ -7,7 +7,7 @@ use crate::command_line::command_line;
 use crate::exactness::exactness;
 use nearmiss_analysis::{Case, CaseError, RehearsalRequest, Suspicion, Traced, dearest_wait};
 use nearmiss_record::finding::{Base, EvidenceKind, EvidenceLine, Finding, LEAST_GAIN, Prediction, Reach};
-use nearmiss_record::model::{LineSharing, ModelRecord, SharedLineRow, Tenant};
+use nearmiss_record::model::{LineSharing, ModelRecord, ObjectKind, SharedLineRow, Tenant};
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_record::words::{bytes, counted, percent};
 use std::sync::Arc;
@@ -122,6 +122,12 @@ impl Apart {
         let spacing = self.line_bytes();
         let Some(row) = self.heaviest(LineSharing::False) else { return String::new() };
         let groups = one_a_group(row);
+        let moved: Vec<String> = groups.iter().skip(1).take(3).map(|tenant| field(tenant)).collect();
+        let stays = groups.first().map_or(String::new(), |tenant| field(tenant));
+        let moved = format!("move {} away from {stays}", moved.join(" and "));
+        if is_managed(row) {
+            return format!("{moved}: {spacing} bytes of padding between them (Go: _ [{spacing}]byte)");
+        }
         if self.subject.is_misaligned(spacing) {
             let (object, beyond) = (&groups[0].object, groups[0].object_address % spacing);
             return format!(
@@ -136,11 +142,8 @@ impl Apart {
                  alignas({spacing}) in C++"
             );
         }
-        let moved: Vec<String> = groups.iter().skip(1).take(3).map(|tenant| field(tenant)).collect();
-        let stays = groups.first().map_or(String::new(), |tenant| field(tenant));
         format!(
-            "move {} away from {stays}: put _Alignas({spacing}) (C++: alignas({spacing})) before each, and let nothing else follow on its line",
-            moved.join(" and ")
+            "{moved}: put _Alignas({spacing}) (C++: alignas({spacing})) before each, and let nothing else follow on its line"
         )
     }
 
@@ -228,6 +231,11 @@ fn both_orders(costs: &AddressCosts, sharing: LineSharing) -> String {
     format!(
         "{change} {recorded} of the cycles in the recorded order (a lower bound) and {modelled} in the modelled order."
     )
+}
+
+/// Whether a language's runtime places an object of the line.
+fn is_managed(row: &SharedLineRow) -> bool {
+    row.tenants.iter().any(|tenant| tenant.kind == Some(ObjectKind::Managed))
 }
 
 /// The first tenant of each group, or the first that is written where one is.

@@ -84,7 +84,8 @@ fn aliased(case: &Traced, reads_environment: bool) -> Subjects {
 fn alias_class(side: &Party) -> Option<Class> {
     Some(match side.kind {
         ObjectKind::Stack if side.extents.len() > 1 => Class::Stacks,
-        ObjectKind::Stack | ObjectKind::Global => Class::Parts,
+        // No preloaded library colors what a language's runtime gives out.
+        ObjectKind::Stack | ObjectKind::Global | ObjectKind::Managed => Class::Parts,
         ObjectKind::Heap if side.requested_alignment >= 64 => Class::AlignedBlocks,
         ObjectKind::Heap if side.extents.iter().any(|(start, end)| end - start < LEAST_BLOCK_BYTES) => {
             Class::SmallBlocks
@@ -101,7 +102,7 @@ fn class(crowd: &Crowd) -> Option<Class> {
     Some(match crowd.kind {
         ObjectKind::Stack if crowd.extents.len() > 1 && !pieces => Class::Stacks,
         ObjectKind::Global if !pieces => Class::Variables,
-        ObjectKind::Stack | ObjectKind::Global => Class::Parts,
+        ObjectKind::Stack | ObjectKind::Global | ObjectKind::Managed => Class::Parts,
         ObjectKind::Heap if pieces => Class::Parts,
         ObjectKind::Heap if crowd.requested_alignment >= 64 => Class::AlignedBlocks,
         ObjectKind::Heap if crowd.extents.iter().all(|(start, end, _)| end - start < LEAST_BLOCK_BYTES) => {

@@ -63,8 +63,8 @@ fn is_like_a_structure(used: &UsedElements) -> bool {
 /// too small for it: another order of fields does nothing for first touches, for lines that crowd on few sets, and for
 /// lines that other CPUs take.
 fn heaviest(model: &ModelRecord) -> f64 {
-    use ObjectKind::{Global, Heap};
-    let rows = model.objects.iter().filter(|row| matches!(row.kind, Heap | Global));
+    use ObjectKind::{Global, Heap, Managed};
+    let rows = model.objects.iter().filter(|row| matches!(row.kind, Heap | Managed | Global));
     let most = rows.map(|row| waits_for_room(&row.tally)).fold(0.0, f64::max);
     most / model.totals.cycles.max(1) as f64
 }

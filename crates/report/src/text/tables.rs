@@ -220,6 +220,7 @@ impl Page<'_> {
 pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Heap => "heap",
+        ObjectKind::Managed => "managed",
         ObjectKind::File => "file",
         ObjectKind::Anonymous => "anon",
         ObjectKind::Stack => "stack",

@@ -9,6 +9,7 @@ mod parts;
 mod plugin;
 mod saved;
 mod sent_code;
+mod sites;
 mod support;
 mod warm;
 mod window;

@@ -41,7 +41,7 @@ fn touched(touches: &mut Touches, reference: &Effective) -> Option<Touched> {
     let (object, start) = touches.tracker.find(touches.pid(cpu), record.vaddr(), record.physical_page());
     let key = &touches.tracker.objects.rows[object.0 as usize].key;
     let start = match key {
-        Key::Heap { .. } | Key::Global { .. } => start,
+        Key::Heap { .. } | Key::Managed { .. } | Key::Global { .. } => start,
         Key::Anonymous { .. } => start + MAPPED_HEADER,
         _ => return None,
     };

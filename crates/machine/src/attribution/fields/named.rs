@@ -100,7 +100,7 @@ fn elements(found: &FieldUses, side: &SideTables, symbols: &Symbols) -> Vec<Used
         let row = rows.entry((namer.title(found.key(at)), uses.size)).or_default();
         row.uses.push(uses);
         match found.key(at) {
-            Key::Heap { context } => {
+            Key::Heap { context } | Key::Managed { context } => {
                 row.site = row.site.take().or_else(|| sites.of(*context));
                 row.module = row.site.as_ref().map(|site| site.module.clone());
             }

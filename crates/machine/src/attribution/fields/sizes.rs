@@ -98,7 +98,7 @@ fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
         agreeing.map(|steps| steps.references).sum::<u64>() as f64 / all.max(1) as f64
     };
     let is_block = object.count > 1 && !object.sizes_differ && (LEAST_BYTES..=MOST_BYTES).contains(&object.bytes);
-    if is_block && matches!(object.key, Key::Heap { .. }) {
+    if is_block && matches!(object.key, Key::Heap { .. } | Key::Managed { .. }) {
         let (share, at_one_place) = (agreeing(object.bytes), agreeing(0));
         if share >= AGREE || at_one_place >= SOME_AGREE {
             return Some(ElementSize { bytes: object.bytes, is_block, is_agreed: share >= AGREE });

@@ -44,7 +44,7 @@ impl Blocks {
                 self.free(pid, old, node);
                 self.allocate(pid, address, node);
             }
-            HeapOp::Realloc | HeapOp::Stack | HeapOp::Trim => {}
+            HeapOp::Realloc | HeapOp::Stack | HeapOp::Trim | HeapOp::Managed => {}
         }
     }
 

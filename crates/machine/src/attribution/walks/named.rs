@@ -171,7 +171,7 @@ impl Finder<'_> {
 
 fn site(sites: &Sites<'_>, names: &Names<'_>, key: &Key) -> Option<Site> {
     match *key {
-        Key::Heap { context } | Key::ThreadStack { context } => sites.of(context),
+        Key::Heap { context } | Key::Managed { context } | Key::ThreadStack { context } => sites.of(context),
         Key::Anonymous { context, user } => {
             let in_kernel = names.allocation_calls(context).is_empty();
             sites.of(if in_kernel { user } else { context })
