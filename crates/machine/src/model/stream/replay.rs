@@ -299,7 +299,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             return Ok(at + 1);
         }
         let insn = record.insn().0;
-        let recorded_kind = kind;
         let kind = self.rules.kind(kind, self.cpus[cpu].context, insn);
         let (mut size, mut next) = (record.size(), at + 1);
         if self.joins {
@@ -310,7 +309,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                 next += 1;
             }
         }
-        let record = if kind == recorded_kind { record } else { record.with_kind(kind) };
+        let record = record.with_kind(kind);
         self.earlier.note(record.paddr());
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
@@ -336,9 +335,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         }
         if self.cuts && self.is_cut(kind, address, size) || self.rules.parts(address, vaddr, size) {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            let was_there = false;
             self.access_parts(
-                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, now, record },
+                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there: false, now, record },
                 second,
             );
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
