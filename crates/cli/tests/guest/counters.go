@@ -3,8 +3,11 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"unsafe"
 )
 
 type near struct{ a, b atomic.Int64 }
@@ -24,7 +27,17 @@ func counters() (*atomic.Int64, *atomic.Int64) {
 	return &pair.a, &pair.b
 }
 
-func count(counter *atomic.Int64, both *sync.WaitGroup) {
+// Each goroutine on a CPU of its own, so that both count at once however busy the machine is.
+func bind(cpu uint) {
+	runtime.LockOSThread()
+	mask := uint64(1) << cpu
+	syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+}
+
+func count(cpu uint, counter *atomic.Int64, ready, both *sync.WaitGroup) {
+	bind(cpu)
+	ready.Done()
+	ready.Wait()
 	for i := 0; i < 400000; i++ {
 		counter.Add(1)
 	}
@@ -33,9 +46,10 @@ func count(counter *atomic.Int64, both *sync.WaitGroup) {
 
 func main() {
 	a, b := counters()
-	var both sync.WaitGroup
+	var ready, both sync.WaitGroup
+	ready.Add(2)
 	both.Add(2)
-	go count(a, &both)
-	go count(b, &both)
+	go count(0, a, &ready, &both)
+	go count(1, b, &ready, &both)
 	both.Wait()
 }

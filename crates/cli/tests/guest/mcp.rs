@@ -51,5 +51,5 @@ fn a_client_lists_tools_diagnoses_rehearses_and_gets_a_verdict() {
     let sizes: Vec<u64> = found["sizes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     assert!(sizes.len() == 3 && sizes.iter().all(|size| *size < 4096), "{sizes:?}");
     let messages = found["messages"].to_string();
-    assert!(messages.contains("nearmiss diagnose runs") && messages.contains("rehearsing color"), "{messages}");
+    assert!(messages.contains("nearmiss diagnose runs") && messages.contains("nearmiss verify runs"), "{messages}");
 }

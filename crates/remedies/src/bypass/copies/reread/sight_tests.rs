@@ -13,6 +13,8 @@ use nearmiss_record::trace::TraceHeader;
 use nearmiss_record::units::InsnId;
 
 const WRITES: u32 = 1;
+/// Process and thread of the command.
+const TASK: u64 = 50;
 const LINE: u64 = 64;
 /// Lines of the outermost cache, as the observer is given them.
 const HELD: u64 = 100;
@@ -42,8 +44,10 @@ fn seen(stream: &[Vec<Record>]) -> Option<StoresAround> {
     let options = ModelOptions::of(&header, Order::Recorded);
     let observer = Rereads::new(ways, 1, LINE, HELD);
     let mut model = Model::new(&machine, &Policy::default(), &options, observer).unwrap_or_else(|why| panic!("{why}"));
-    let mut records = vec![Record::control(ControlKind::Mark, 1, 0, 0)];
-    records.resize(4, Record::default());
+    let mut records = vec![Record::control(ControlKind::Switch, 0x1000, 0, TASK | TASK << 32)];
+    records.resize(6, Record::default());
+    records.push(Record::control(ControlKind::Mark, 1, 0, 0));
+    records.resize(10, Record::default());
     records.extend(stream.concat());
     let chunk = ChunkHeader { records: records.len() as u32, ..ChunkHeader::default() };
     model.chunk(&chunk, &records).unwrap_or_else(|why| panic!("{why}"));
