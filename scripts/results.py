@@ -29,6 +29,7 @@ RESULTS = {
     ],
     "Predictions beside measured gains": [
         ("advice/memory.txt", "experiments/advice/run.py", [r"advice"]),
+        ("advice/around.txt", "experiments/advice/walks.py d1_block d1_block_twin d2_ring d2_ring_twin d3_counts d3_counts_twin e1_archive e2_late", [r"advice"]),
         ("layout/judged.txt", "experiments/layout/run.py --pairs 5", [r"^found"]),
         ("keep/judged.txt", "experiments/keep/run.py judge --pairs 8", [r"^found"]),
         ("gains/zen5.txt", "experiments/gains/run.py --pairs 41", [r"^all, ", r"^written after"]),
@@ -67,6 +68,7 @@ RESULTS = {
         ("road/build.txt", "experiments/road/build.sh 050197ef 7d9a37a2", [r"CPU time", r"^#"]),
         ("same/road.txt", "experiments/same/run.py OLD NEW", [r"report --json"]),
         ("live/phases.txt", "experiments/live/phases.py", [r"after its end", r"^faults found"]),
+        ("live/running.txt", "experiments/live/running.py --pauses 9", [r"paused|no snapshot"]),
         ("boot/speed.txt", "experiments/boot/speed.py", [r"^(booted|restored) +median", r"^restored takes"]),
         ("carry/carry.txt", "experiments/carry/run.py", [r"--carry"]),
         ("migration/records.txt", "experiments/migration/run.py", [r"times the smallest"]),

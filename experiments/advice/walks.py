@@ -2,11 +2,11 @@
 """Holds advice and findings on chains of misses, loops over columns and stores past the caches to programs that have the fault,
 to their twins, and to others.
 
-Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output is kept in walks.txt)
+Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output of kind D is kept in around.txt)
 
 walks/list.tsv names the programs: A has chains of misses, B loops over columns, D stores past the caches that are read at
-once, C none of these; A-twin, B-twin and D-twin do the same work without the fault. For each: the advice of `nearmiss diagnose` on host (modelled), whether it names the function, and the CPU
-time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
+once, C none of these; A-twin, B-twin and D-twin do the same work without the fault. For each: the advice of `nearmiss diagnose`
+on host (modelled), whether it names the function, and the CPU time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
 """
 import json
 import os
