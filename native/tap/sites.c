@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Where objects of a language's runtime lie that were sent with a call site: 16 bytes a bit. Nothing reports what a
+ * Places of objects of a language's runtime that were sent with a call site: 16 bytes a bit. Nothing reports what a
  * garbage collector takes back. In a pause objects have no call sites, and only those are sent that take the place of
  * one that has: a program may allocate millions in a pause.
  */

@@ -138,7 +138,7 @@ impl Mapped {
     }
 }
 
-/// Where a function of a mapped file lies, if the mapping has it.
+/// Place of a function of a mapped file, if the mapping has it.
 fn placed(mapping: &Mapping, entry: Entry) -> Option<Placed> {
     let into = entry.file_offset.checked_sub(mapping.file_offset)?;
     (into < mapping.end - mapping.start).then_some((mapping.start + into, entry.code))

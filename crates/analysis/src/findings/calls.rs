@@ -13,6 +13,9 @@ const LEAST_CALLS: u64 = 100;
 /// Cycles of a call that copies or computes so much that the way into the kernel is no matter.
 const MOST_CYCLES: u64 = 10_000;
 
+/// Calls that look for events, which `observe --polls` records.
+const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
 /// Cycles and entries of one kind of system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Calls {
@@ -53,10 +56,11 @@ fn paragraph(calls: &BTreeMap<&str, Calls>, cycles: u64) -> Option<String> {
         format!(
             "{} of the modelled cycles are in {} system calls `{name}`, {} cycles each. The way into the kernel and back \
              comes on top, which the model does not price. Call it less often: more work a call, or a wait for an event \
-             instead of one look after another (`nearmiss observe --polls -- CMD` counts looks that find nothing)",
+             instead of one look after another{}",
             percent(share),
             grouped(most.entered),
-            grouped(each)
+            grouped(each),
+            if POLLS.contains(name) { " (`nearmiss observe --polls -- CMD` counts events per call)" } else { "" }
         )
     })
 }
@@ -92,6 +96,9 @@ mod tests {
             text.starts_with("26% of the modelled cycles are in 200 system calls `recvfrom`, 1,300 cycles each"),
             "{text}"
         );
+        assert!(text.ends_with("one look after another"), "{text}");
+        let polls = BTreeMap::from([("pselect6", Calls { cycles: 260_000, entered: 200 })]);
+        assert!(paragraph(&polls, 1_000_000).unwrap().ends_with("counts events per call)"));
         assert_eq!(paragraph(&calls(90_000, 200), 1_000_000), None, "a small share");
         assert_eq!(paragraph(&calls(260_000, 99), 1_000_000), None, "few calls");
         assert_eq!(paragraph(&calls(2_000_000, 100), 4_000_000), None, "each call does much");

@@ -60,7 +60,7 @@ struct Answer {
     machine: String,
     /// Why there is nothing to remedy, if so.
     healthy: Option<String>,
-    /// What is wrong, and what would remedy it.
+    /// Faults with their remedies.
     findings: Vec<Found>,
     /// Findings that are left out here.
     left_out: usize,
@@ -85,7 +85,7 @@ struct Found {
     symptom: String,
     /// Why that costs time.
     cause: String,
-    /// What the remedy does.
+    /// Change that the remedy makes.
     treatment: String,
     /// Change of the program, where the remedy does not reach it from outside.
     change: Option<String>,

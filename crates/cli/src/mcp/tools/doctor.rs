@@ -28,12 +28,12 @@ struct Arguments {
     full: bool,
 }
 
-/// What works, and what does not.
+/// Abilities of this machine.
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     /// A sentence for each verb.
     summary: Vec<String>,
-    /// What is missing or works in part.
+    /// Abilities that are missing or work in part.
     to_do: Vec<ToDo>,
     /// Number of these that are left out here.
     left_out: usize,

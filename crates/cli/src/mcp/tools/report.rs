@@ -39,7 +39,7 @@ struct Arguments {
     full: bool,
 }
 
-/// What matters of a run.
+/// Summary of a run.
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     /// Directory of the run.

@@ -73,7 +73,7 @@ pub struct Answer {
     pairs: usize,
     /// Whether the required gain is certain, if one was required.
     is_required_gain_certain: Option<bool>,
-    /// What the remedy did in the runs.
+    /// Effect of the remedy as its runs counted it.
     engaged: Option<String>,
     /// The prediction, as shares, if a run was named.
     predicted: Option<(f64, f64)>,
