@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Figures of parts of a run beside those of the whole run: ten programs, each diagnosed within a time and without a limit.
 
-Run from the repository's root after `make build`: experiments/answer/parts.py [SECONDS] [NAME ...]    (20)
-SECONDS is the time that the answer from parts may take: so little that none of the programs is recorded whole. Prints the
-findings of both, and whether they agree: the same remedies with at least 2%, each gain of the whole run within the range
+Run from the repository's root after `make build`: experiments/answer/parts.py [--whole FILE] [SECONDS] [NAME ...]    (20)
+SECONDS is the time that the answer from parts may take: so little that none of the programs is recorded whole. FILE keeps
+the answers on whole runs, which take most of an hour, for another time with the same build. Prints the findings of both, and whether they agree: the same remedies with at least 2%, each gain of the whole run within the range
 that the parts state, and the shares of the waits within 10 points. All gains and waits are modelled.
 """
 
-import json, os, re, subprocess, sys, tempfile
+import argparse, json, os, re, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from traced import NEARMISS, SUBJECTS, cpu
 
-SECONDS = next((word for word in sys.argv[1:] if word.isdigit()), "20")
-NAMES = [word for word in sys.argv[1:] if not word.isdigit()]
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--whole", metavar="FILE")
+parser.add_argument("words", nargs="*", metavar="SECONDS | NAME")
+given = parser.parse_args()
+SECONDS = next((word for word in given.words if word.isdigit()), "20")
+NAMES = [word for word in given.words if not word.isdigit()]
 # A finding of less is not worth its line.
 LEAST = 0.02
 MOST_POINTS_OF_WAITS = 10
@@ -57,6 +61,17 @@ def diagnose(command, within, place):
     return found, int(waits[1]) if waits else None, covered
 
 
+def whole_run(name, command, place):
+    """As diagnose, from the whole run; kept in the file that was named."""
+    kept = json.load(open(given.whole)) if given.whole and os.path.exists(given.whole) else {}
+    if name not in kept:
+        kept[name] = diagnose(command, "0s", place)
+        if given.whole:
+            with open(given.whole, "w") as file:
+                json.dump(kept, file)
+    return kept[name]
+
+
 def words(found, waits):
     gains = [f"{remedy} {gain:.1%} ({low:.1%} to {high:.1%})" for remedy, (gain, low, high) in found.items()]
     return ", ".join(gains) or f"no finding, waits {waits}%"
@@ -81,7 +96,7 @@ def main():
         for name, command in programs(place).items():
             if NAMES and name not in NAMES:
                 continue
-            parts, whole = diagnose(command, f"{SECONDS}s", place), diagnose(command, "0s", place)
+            parts, whole = diagnose(command, f"{SECONDS}s", place), whole_run(name, command, place)
             why = disagreement(parts, whole)
             agree, tried = agree + (why is None), tried + 1
             print(f"{name:14} parts: {words(*parts[:2])}; {parts[2]}\n{'':14} whole: {words(*whole[:2])}; {why or 'agrees'}", flush=True)

@@ -32,26 +32,38 @@ const LEAST_PLACE: f64 = 0.1;
 pub(crate) fn advice(traced: &Traced, findings: &[Finding]) -> Vec<String> {
     let model = &traced.model;
     let waiting = Waiting { rows: &model.instructions, cycles: model.totals.cycles };
-    let is_found = |finding: &Finding| matches!(finding.prediction.of, Base::Cycles { at_most: true, .. });
-    let modelled = traced.modelled_order().filter(|_| !findings.iter().any(is_found));
     let paragraphs = [
         fresh_memory(model),
         waiting.chained(),
         waiting.columns(),
         beyond_reach(model),
-        modelled.and_then(|model| passed(&model.shared_lines, model.totals.cycles)),
+        traced
+            .modelled_order()
+            .and_then(|model| passed(&model.shared_lines, model.totals.cycles, |object| is_found(findings, object))),
         calls::frequent(traced),
     ];
     paragraphs.into_iter().flatten().collect()
 }
 
-/// The object whose bytes tasks on several CPUs share at the highest price. `lines` and `cycles` are of the modelled
-/// order.
-fn passed(lines: &[SharedLineRow], cycles: u64) -> Option<String> {
+/// Whether a finding on lines that pass between CPUs names the object: its remedy comes first.
+fn is_found(findings: &[Finding], object: &str) -> bool {
+    let mut contended =
+        findings.iter().filter(|found| matches!(found.prediction.of, Base::Cycles { at_most: true, .. }));
+    let name = format!("`{object}`");
+    contended
+        .any(|found| found.symptom.contains(&name) || found.evidence.lines.iter().any(|line| line.text.contains(&name)))
+}
+
+/// The object whose bytes tasks on several CPUs share at the highest price, without those that are found already.
+/// `lines` and `cycles` are of the modelled order.
+fn passed(lines: &[SharedLineRow], cycles: u64, is_found: impl Fn(&str) -> bool) -> Option<String> {
     let mut by_object: BTreeMap<&str, (u64, &SharedLineRow)> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.sharing() == LineSharing::True) {
         let is_the_programs = |tenant: &&Tenant| tenant.kind.is_some_and(ObjectKind::is_the_programs);
         let Some(object) = line.tenants.iter().find(is_the_programs) else { continue };
+        if is_found(&object.object) {
+            continue;
+        }
         let (waits, _) = by_object.entry(&object.object).or_insert((0, line));
         *waits += line.stall_cycles;
     }
@@ -205,10 +217,11 @@ mod tests {
             ..SharedLineRow::default()
         };
         let lines = [line(ObjectKind::Global, 50), line(ObjectKind::Global, 40), line(ObjectKind::Slab, 300)];
-        let text = passed(&lines, 1000).unwrap();
+        let text = passed(&lines, 1000, |_| false).unwrap();
         assert!(text.starts_with("9.0% of the modelled cycles wait for lines of `queue` to pass"), "{text}");
         assert!(text.contains("missed in `push`, `pop`"), "{text}");
-        assert_eq!(passed(&lines, 10_000), None);
+        assert_eq!(passed(&lines, 10_000, |_| false), None);
+        assert_eq!(passed(&lines, 1000, |object| object == "queue"), None, "a finding names it");
     }
 
     fn waiting(function: &str, chained_cycles: u64, columns: Option<Columns>) -> InstructionRow {

@@ -14,7 +14,7 @@ use crate::output::{print, terminal_width};
 use crate::phases::Phases;
 use crate::progress::progress;
 use crate::snapshot::{SnapshotArgs, command_of, of_running};
-use crate::trace::{Budget, Diagnosed, Known, Look, RecordArgs, RecordedCommand, for_diagnosis};
+use crate::trace::{Budget, Diagnosed, Known, Look, RecordArgs, RecordedCommand, Replays, for_diagnosis};
 use anyhow::Context;
 use nearmiss_analysis::{Case, Detected, Needs, Options, Remedy, detect, judge};
 use nearmiss_record::finding::Findings;
@@ -244,7 +244,8 @@ fn trace<'r>(
         anyhow::Ok((run, case, is_interrupted))
     };
     if args.how.shown.all || args.measure {
-        let (run, case, _) = record(Look::Closer { tasks: false, fields: true, known: None }, subject.budget, phases)?;
+        let (run, case, _) =
+            record(Look::Closer { tasks: false, replays: Replays::Fields, known: None }, subject.budget, phases)?;
         return Ok((run, case, None));
     }
     let (run, case, is_interrupted) = record(Look::First, subject.budget, phases)?;
@@ -262,8 +263,13 @@ fn trace<'r>(
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
     let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
     let known = if fields { known.map(Known::of_every_access) } else { known };
+    let replays = match fields {
+        true => Replays::Fields,
+        false if missing.is_empty() => Replays::Detection,
+        false => Replays::Blocks,
+    };
     drop((detected, case));
     run.discard();
-    let (run, case, _) = record(Look::Closer { tasks, fields, known }, budget, phases)?;
+    let (run, case, _) = record(Look::Closer { tasks, replays, known }, budget, phases)?;
     Ok((run, case, None))
 }

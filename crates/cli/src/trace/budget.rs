@@ -11,9 +11,13 @@ const OF_A_TRACE: f64 = 0.75;
 const OF_A_FIRST_LOOK: f64 = 0.3;
 /// A closer look leaves time for replays.
 const OF_A_CLOSER_LOOK: f64 = 0.4;
-/// Records that are replayed in a second on a CPU, all remedies' and placements together: false sharing, which is
-/// replayed in both orders, has 20 million in 46 s on two CPUs (measured by hand), and takes longer beside other work.
-const REPLAYED_A_SECOND: f64 = 190_000.0;
+/// Records that are replayed in a second on a CPU, all remedies' and placements together, where fields are moved: as
+/// measured by hand on programs of some seconds, and half of that beside other work.
+const REPLAYED_WITH_FIELDS: f64 = 190_000.0;
+/// Where blocks and stores are: false sharing, which is replayed in both orders, has 260,000 to 1 million.
+const REPLAYED: f64 = 285_000.0;
+/// Where nothing was suspected yet: rehearsals are unlikely, and detection alone has 2 million.
+const DETECTED: f64 = 570_000.0;
 /// CPUs that replays make use of, however many there are.
 const MOST_CPUS: f64 = 2.0;
 /// Booting the guest and starting the command ahead.
@@ -57,7 +61,29 @@ pub(crate) enum Purpose {
     /// Suspicions.
     FirstLook,
     /// Replays.
-    CloserLook,
+    CloserLook(Replays),
+}
+
+/// What a closer look is likely to be replayed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replays {
+    /// A first look suspected nothing: it is recorded again for more of the run.
+    Detection,
+    /// Blocks, mappings and stores in other places.
+    Blocks,
+    /// Fields of structures in other places, each of several ways.
+    Fields,
+}
+
+impl Replays {
+    /// Records that are replayed in a second on a CPU.
+    fn a_second(self) -> f64 {
+        match self {
+            Replays::Detection => DETECTED,
+            Replays::Blocks => REPLAYED,
+            Replays::Fields => REPLAYED_WITH_FIELDS,
+        }
+    }
 }
 
 /// The time in which an answer is wanted.
@@ -86,7 +112,7 @@ impl Budget {
 
     /// Whether a run that was recorded in parts can be recorded whole now, or was seen so little that other parts help.
     pub fn has_room_for_more(&self, known: Known) -> bool {
-        let plan = self.plan(Purpose::CloserLook, None);
+        let plan = self.plan(Purpose::CloserLook(Replays::Detection), None);
         match known {
             Known::Ends(length) => length.is_little_known() || plan.is_none_or(|plan| length.fits(&plan)),
             Known::GoesOn { reached } => plan.is_some_and(|plan| reached.mul_f64(FARTHER) < plan.whole),
@@ -237,13 +263,17 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
     let share = match purpose {
         Purpose::Report => OF_A_TRACE,
         Purpose::FirstLook => OF_A_FIRST_LOOK,
-        Purpose::CloserLook => OF_A_CLOSER_LOOK,
+        Purpose::CloserLook(_) => OF_A_CLOSER_LOOK,
     };
     let whole = left.saturating_sub(BOOT).mul_f64(share).max(LEAST);
     // Suspicions of a first look may be rehearsed on its own trace.
+    let replays = match purpose {
+        Purpose::CloserLook(replays) => replays,
+        Purpose::Report | Purpose::FirstLook => Replays::Fields,
+    };
     let all_records = match purpose {
         Purpose::Report => u64::MAX,
-        _ => ((left - whole.min(left)).as_secs_f64() * idle_cpus * REPLAYED_A_SECOND) as u64,
+        _ => ((left - whole.min(left)).as_secs_f64() * idle_cpus * replays.a_second()) as u64,
     };
     Parts {
         followed: Duration::ZERO,
@@ -264,7 +294,7 @@ mod tests {
     #[test]
     fn a_run_that_fits_without_every_access_may_not_fit_with_it() {
         let length = Length::of(&Manifest { window_ns: 6_000_000_000, ..Manifest::default() }).unwrap();
-        let plan = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
+        let plan = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         assert!(length.fits(&plan) && !length.of_every_access().fits(&plan));
     }
 
@@ -272,7 +302,8 @@ mod tests {
     fn a_server_that_starts_late_is_recorded_for_less_time_again() {
         let first = Budget { idle_cpus: MOST_CPUS, ..Budget::of(Duration::from_secs(50)) };
         let after = |ahead_ns| first.after(&Manifest { boot_ns: 1_000_000_000, ahead_ns, ..Manifest::default() });
-        let whole = |budget: Budget| budget.plan(Purpose::CloserLook, None).unwrap().whole.as_secs_f64();
+        let whole =
+            |budget: Budget| budget.plan(Purpose::CloserLook(Replays::Fields), None).unwrap().whole.as_secs_f64();
         assert!((whole(first) - whole(after(0))).abs() < 0.1, "the usual start");
         assert!((whole(first) - whole(after(9_000_000_000)) - 6.0 * OF_A_CLOSER_LOOK).abs() < 0.1);
     }
@@ -289,11 +320,11 @@ mod tests {
         assert_eq!(first.whole, Duration::from_millis(16_800));
         assert_eq!(first.all_records, 16_416_000);
         assert_eq!(plan(Duration::from_secs(60), Purpose::Report, MOST_CPUS).all_records, u64::MAX);
-        let closer = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
+        let closer = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         assert_eq!(closer.whole, Duration::from_millis(12_800));
         assert_eq!(closer.all_records, 8_816_000);
         // Half of it beside a process that computes on.
-        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook, 1.0).all_records, 4_408_000);
+        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), 1.0).all_records, 4_408_000);
     }
 
     #[test]
@@ -303,7 +334,7 @@ mod tests {
             Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false, ahead_ns: 0 })
         };
         let length = |covered| Length::of(&seen(1_000_000, covered)).unwrap();
-        let plan = plan(Duration::from_secs(40), Purpose::CloserLook, MOST_CPUS);
+        let plan = plan(Duration::from_secs(40), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         let spread = length(covered(4200, 6100)).spread(plan);
         let seconds = |time: Duration| (time.as_secs_f64() * 100.0).round() / 100.0;
         let pause = |parts: Parts| match parts.pauses {
@@ -321,7 +352,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_run_that_goes_on_have_equal_weights() {
-        let plan = plan(Duration::from_secs(36), Purpose::CloserLook, MOST_CPUS);
+        let plan = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         let parts = reaching(plan, Duration::from_secs(4));
         assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole - parts.followed));
         assert_eq!((parts.first, parts.longest, parts.pauses), (parts.whole / 12, parts.whole / 12, Pauses::Filling));
@@ -336,7 +367,9 @@ mod tests {
     #[test]
     fn a_run_that_fits_is_looked_at_whole() {
         let budget = Budget { idle_cpus: MOST_CPUS, ..Budget::of(Duration::from_secs(50)) };
-        let first = |manifest: &Manifest| budget.plan(Purpose::CloserLook, Some(Known::of(manifest))).unwrap().first;
+        let first = |manifest: &Manifest| {
+            budget.plan(Purpose::CloserLook(Replays::Fields), Some(Known::of(manifest))).unwrap().first
+        };
         let parts = |recorded_s: u64, ended| {
             let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
             Some(Coverage { parts: 3, recorded_ns, reached_ns, ended, ahead_ns: 0 })
@@ -359,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_late_recording_still_has_a_part() {
-        let late = plan(Duration::ZERO, Purpose::CloserLook, MOST_CPUS);
+        let late = plan(Duration::ZERO, Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         assert_eq!((late.whole, late.records, late.all_records), (LEAST, 1, 1));
     }
 }

@@ -10,7 +10,7 @@ mod recording;
 mod served;
 mod warm;
 
-pub(crate) use budget::{Budget, Known, Purpose};
+pub(crate) use budget::{Budget, Known, Purpose, Replays};
 pub use gauge::Gauge;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};

@@ -1,6 +1,6 @@
 //! Traces for other verbs: nothing is printed, and the command's output is kept in the run.
 
-use super::{Args, Budget, Carry, Kept, Known, OUTPUTS, Purpose, RecordArgs, Subject, trace};
+use super::{Args, Budget, Carry, Kept, Known, OUTPUTS, Purpose, RecordArgs, Replays, Subject, trace};
 use crate::exit::{self, Interrupted};
 use crate::interrupt;
 use crate::order::OrderArg;
@@ -42,9 +42,9 @@ pub enum Look {
     /// With the machine's own filter: enough to see what could matter.
     First,
     /// With where objects lie and which stores go through the caches, so that both may be changed; and with the tasks'
-    /// places and with the places of fields, if `tasks` and `fields` are set. Whole where the run's end is `known`
-    /// and fits.
-    Closer { tasks: bool, fields: bool, known: Option<Known> },
+    /// places, if `tasks` is set, and with the places of fields where replays move them. Whole where the run's end is
+    /// `known` and fits.
+    Closer { tasks: bool, replays: Replays, known: Option<Known> },
 }
 
 /// A command, recorded to be diagnosed.
@@ -63,14 +63,15 @@ pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Loo
     args.record = diagnosed.record.clone();
     args.carry = match look {
         Look::First => Vec::new(),
-        Look::Closer { tasks, fields, .. } => {
+        Look::Closer { tasks, replays, .. } => {
+            let fields = replays == Replays::Fields;
             let more = [(tasks, Carry::Tasks), (fields, Carry::Fields)].into_iter().filter(|(is_wanted, _)| *is_wanted);
             [Carry::Addresses, Carry::Stores].into_iter().chain(more.map(|(_, part)| part)).collect()
         }
     };
     let plan = match look {
         Look::First => budget.plan(Purpose::FirstLook, None),
-        Look::Closer { known, .. } => budget.plan(Purpose::CloserLook, known),
+        Look::Closer { replays, known, .. } => budget.plan(Purpose::CloserLook(replays), known),
     };
     let subject = Subject { args: &args, snapshot: diagnosed.snapshot, first_look: look == Look::First };
     let recording = match trace(&subject, plan, Kept::Diagnosis) {

@@ -25,8 +25,8 @@ pub struct Access {
     pub site: u32,
     /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
     pub missed_before: u8,
-    /// If the outermost cache never saw the line: whether it was there all the same, as a pause leaves open.
-    pub was_there: bool,
+    /// Levels, a bit each, whose cache had the line all the same if it never saw it, as a pause leaves open.
+    pub was_there: u8,
     /// The CPU's time in cycles.
     pub now: u64,
     /// As recorded, but for its kind.

@@ -28,9 +28,10 @@
 //!   follow one another that ran at once. `modelled` merges the slices of a round record by record by cycles since the
 //!   round began, ties by CPU; a CPU that halted starts where the slice before it ended.
 //!
-//! - **Pauses**: behind a pause, and from the start of parts that begin late, a line that no cache of the outermost level
-//!   ever saw may be in the outermost cache of the CPU all the same: it hits there, clean, with the chance that
-//!   `stream/earlier.rs` estimates. A cache that is not exclusive is filled with it first.
+//! - **Pauses**: behind a pause, and from the start of parts that begin late, a line of which
+//!   no cache of other CPUs ever saw any of the unit may be in the CPU's cache of a level from the second on all the same,
+//!   if that cache and those beyond never saw it either: it hits there, clean, with the chance that `stream/earlier.rs`
+//!   estimates. That cache and those beyond it that are not exclusive are filled with it first, the outermost one first.
 //! - **Policy**: addresses move, stores of call sites go around, tasks run on other CPUs and pages have other homes
 //!   than recorded, before any of the above; anything that a trace does not carry is refused (`describe/carry.rs`). A
 //!   page's home is decided by the first rule that any reference to it fits: a rule takes the page over from a later

@@ -192,8 +192,11 @@ impl Slow {
                 hit = Some(step);
                 break;
             };
-            if access.was_there && class == MissClass::Compulsory && self.is_new_to_all(access, way, step) {
-                self.bring_back(access, at, set, outcome);
+            if access.was_there >> level & 1 != 0
+                && class == MissClass::Compulsory
+                && self.is_new_to_all(access, way, step)
+            {
+                self.bring_back(access, way, step, outcome);
                 hit = Some(step);
                 break;
             }
@@ -228,29 +231,34 @@ impl Slow {
         (hit, missed)
     }
 
-    /// Whether this step is the outermost cache, and no cache of its level ever saw the line.
+    /// Whether this step is behind the first, and no cache of others and none beyond the step ever saw any of the unit
+    /// that caches pass on.
     fn is_new_to_all(&self, access: &Access, way: &[usize], step: usize) -> bool {
-        let level = self.tables[way[step]].config.level;
-        let others = self.plan.others[access.cpu].iter().map(|&at| &self.tables[at]);
-        let saw = |table: &Table| {
-            let line = access.address / table.line_bytes();
-            table.gone.contains_key(&line) || table.holds(line)
+        let saw = |&at: &usize| {
+            let table = &self.tables[at];
+            self.lines_of_unit(at, access.address)
+                .iter()
+                .any(|line| table.gone.contains_key(line) || table.holds(*line))
         };
-        step > 0 && step + 1 == way.len() && !others.filter(|table| table.config.level == level).any(saw)
+        step > 0 && !self.plan.others[access.cpu].iter().chain(&way[step + 1..]).any(saw)
     }
 
-    /// The outermost cache has had the line since before the recording.
-    fn bring_back(&mut self, access: &Access, at: usize, set: usize, outcome: &mut Outcome) {
-        let table = &mut self.tables[at];
-        table.hits += 1;
-        table.line_misses[MissClass::Compulsory as usize] -= 1;
-        let line = access.address / table.line_bytes();
-        if table.exclusive() {
-            table.gone.insert(line, Went::HandedOn);
-            return;
-        }
-        if let Some(displaced) = table.fill(set, line, access.site, false) {
-            self.evict(at, displaced, access, outcome);
+    /// The cache of this step has had the line since before the recording, and so have those beyond that keep what it
+    /// has.
+    fn bring_back(&mut self, access: &Access, way: &[usize], step: usize, outcome: &mut Outcome) {
+        self.tables[way[step]].hits += 1;
+        self.tables[way[step]].line_misses[MissClass::Compulsory as usize] -= 1;
+        for &at in way[step..].iter().rev() {
+            let set = self.set_of(at, access.address, Some(access.vaddr));
+            let table = &mut self.tables[at];
+            let line = access.address / table.line_bytes();
+            if table.exclusive() {
+                if at == way[step] {
+                    table.gone.insert(line, Went::HandedOn);
+                }
+            } else if let Some(displaced) = table.fill(set, line, access.site, false) {
+                self.evict(at, displaced, access, outcome);
+            }
         }
     }
 

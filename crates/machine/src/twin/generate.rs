@@ -235,3 +235,14 @@ pub(super) fn streams() -> impl Strategy<Value = Vec<(u32, bool, Vec<Record>, u6
         chunks.iter().map(|(cpu, same, ops, ahead)| (*cpu, *same, flat(ops), *ahead)).collect()
     })
 }
+
+/// A pause, and then as many references to so many lines as it takes to estimate which lines the caches had.
+pub(super) fn estimated(lines: u64) -> Vec<Record> {
+    let mut records = vec![Record::control(ControlKind::Mark, MARK_PART, 0, 0)];
+    records.resize(1 + records[0].payload_records().unwrap_or(0), Record::default());
+    let load = |at: u64| {
+        Record::reference(Kind::Load, (1 << 20) | (at % lines * 32), 8, 0, InsnId(1), 256 + at % lines / 128, 1)
+    };
+    records.extend((0..1200).map(load));
+    records
+}

@@ -1,7 +1,7 @@
 //! The fast engine against the slow one: every event and every counter, on random machines and streams.
 
 use super::Slow;
-use super::generate::{machines, places, policies, streams};
+use super::generate::{estimated, machines, places, policies, streams};
 use crate::model::{Access, Drained, Engine, Fast, ModelError, ModelOptions, ModelTotals, Replay, Sites};
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::abi::ChunkHeader;
@@ -283,6 +283,15 @@ proptest! {
             cache.inclusion = if cache.inclusion == Inclusion::Exclusive { Inclusion::None } else { cache.inclusion };
         }
         compare(&m, &Policy::default(), &options(&m, Order::Recorded, 5, only_user), &split(&stream))?;
+    }
+
+    #[test]
+    fn fast_and_slow_agree_on_what_caches_had_behind_a_pause(
+        m in machines(), p in policies(), stream in streams(), lines in 1..250u64, modelled: bool,
+    ) {
+        let order = if modelled { Order::Modelled } else { Order::Recorded };
+        let stream = [vec![(0, false, estimated(lines), 0)], stream].concat();
+        compare(&m, &p, &options(&m, order, 0, false), &stream)?;
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Lines that the outermost cache has had since before the recording, or since a pause of it.
+//! Lines that a cache behind the first has had since before the recording, or since a pause of it.
 
 use crate::model::cache::history::Standing;
 use crate::model::engine::Access;
@@ -6,29 +6,36 @@ use crate::model::fast::{Fast, Walk};
 use crate::observer::Outcome;
 
 impl Fast {
-    /// Whether this step is the outermost cache, and no cache of its level ever saw the line.
+    /// Whether this step is behind the first, and no cache of others and none beyond the step ever saw any of the unit
+    /// that caches pass on.
     pub(super) fn is_new_to_all(&self, walk: &Walk, step: usize, access: &Access) -> bool {
-        let level = self.caches[walk.way.at(step)].level;
+        let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         let saw = |at: usize| {
             let cache = &self.caches[at];
-            let spot = (cache.level == level).then(|| self.pages.spot(walk.page, at)).flatten();
-            spot.is_some_and(|spot| cache.history(cache.line_of(spot, access.address)).standing() != Standing::Never)
+            let mut lines = (unit..unit + (1 << self.plan.unit_log2)).step_by(1 << cache.line_log2);
+            self.pages.spot(walk.page, at).is_some_and(|spot| {
+                lines.any(|address| cache.history(cache.line_of(spot, address)).standing() != Standing::Never)
+            })
         };
-        step > 0 && step + 1 == walk.way.len() && !self.plan.others[access.cpu].iter().any(|at| saw(*at))
+        let beyond = (step + 1..walk.way.len()).map(|step| walk.way.at(step));
+        step > 0 && !self.plan.others[access.cpu].iter().copied().chain(beyond).any(saw)
     }
 
-    /// The outermost cache has had the line since before the recording.
+    /// The cache of this step has had the line since before the recording, and so have those beyond that keep what it
+    /// has.
     #[cold]
     pub(super) fn bring_back(&mut self, access: &Access, walk: &Walk, step: usize, outcome: &mut Outcome) {
-        let at = walk.way.at(step);
-        let (set, line) = (walk.sets[step] as usize, walk.lines[step]);
-        let cache = &mut self.caches[at];
-        cache.hits += 1;
-        if cache.exclusive {
-            return;
-        }
-        if let Some(gone) = cache.fill(set, access.address, line, walk.page, access.site, 0) {
-            self.evicted(at, gone, access, outcome);
+        self.caches[walk.way.at(step)].hits += 1;
+        for at in (step..walk.way.len()).rev().map(|step| walk.way.at(step)) {
+            if self.caches[at].exclusive {
+                continue;
+            }
+            let spot = self.spot(at, walk.page);
+            let cache = &mut self.caches[at];
+            let (set, line) = (cache.set_of(spot, access.address, access.vaddr), cache.line_of(spot, access.address));
+            if let Some(gone) = cache.fill(set, access.address, line, walk.page, access.site, 0) {
+                self.evicted(at, gone, access, outcome);
+            }
         }
     }
 }

@@ -352,7 +352,10 @@ impl Fast {
                 break;
             };
             let class = missed.class;
-            if access.was_there && class == MissClass::Compulsory && self.is_new_to_all(&walk, step, access) {
+            if access.was_there >> level & 1 != 0
+                && class == MissClass::Compulsory
+                && self.is_new_to_all(&walk, step, access)
+            {
                 walk.found = true;
                 walk.hit_cycles = self.caches[at].latency_cycles;
                 self.bring_back(access, &walk, step, outcome);

@@ -1,13 +1,14 @@
 //! Lines that a recording shows for the first time behind a pause: the program may have used them before.
 //!
-//! Nobody saw whether such a line was still in the outermost cache. Its chance is the cache's share of the lines that
-//! this phase of the program uses. Their number is estimated from the lines of the part under way: each is used in so
+//! Nobody saw which caches still had such a line. A cache's chance is its share of the lines that this phase of the
+//! program uses. The first level has none: it is filled anew within moments. The number of the lines is estimated from the lines of the part under way: each is used in so
 //! many *occasions*, stretches of references, of all that were recorded, and the lines used in one and in two of them
 //! show how many were not seen at all (Chao, Biometrics 43:783, 1987, bias-corrected). A program that comes back to few
-//! lines has them all in the cache; one that streams comes back to none, and all are read from memory.
+//! lines has them all in a cache; one that streams comes back to none, and all are read from memory.
 
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::Machine;
+use nearmiss_record::model::MAX_LEVELS;
 use rustc_hash::FxHashSet;
 
 /// One line of so many is counted.
@@ -26,10 +27,13 @@ struct Uses {
     occasions: u32,
 }
 
-/// How many lines the phase under way uses, and which of those that come up now were in the outermost cache.
+/// How many lines the phase under way uses, and which of those that come up now were in a cache.
 pub(in crate::model) struct Earlier {
     line_log2: u32,
-    capacity_lines: f64,
+    /// Lines that a cache of each level holds; none of the first.
+    capacity_lines: [f64; MAX_LEVELS],
+    /// Index of the last level.
+    outermost: usize,
     part: u32,
     occasion: u32,
     /// References left of the occasion, and its length.
@@ -43,18 +47,20 @@ pub(in crate::model) struct Earlier {
     twice: u64,
     /// Lines that stores wrote past the caches since the pause: none has them.
     around: FxHashSet<u64>,
-    /// A line whose hash is below was in the cache; 0 where all of the run was seen.
-    there_below: u64,
+    /// By level: a line whose hash is below was in the cache. All 0 where all of the run was seen.
+    there_below: [u64; MAX_LEVELS],
 }
 
 impl Earlier {
-    /// For the outermost cache of a machine. `starts_late`: the program ran before the recording.
+    /// For the caches of a machine. `starts_late`: the program ran before the recording.
     pub fn new(machine: &Machine, starts_late: bool) -> Self {
         let outermost = machine.caches.iter().max_by_key(|cache| cache.level);
         let line = outermost.map_or(64, |cache| cache.line.0.max(1));
-        Earlier {
+        let lines = |level: usize| machine.data_cache(level + 1).map_or(0.0, |cache| (cache.size.0 / line) as f64);
+        let mut earlier = Earlier {
             line_log2: line.ilog2(),
-            capacity_lines: outermost.map_or(0.0, |cache| (cache.size.0 / line) as f64),
+            capacity_lines: std::array::from_fn(|level| if level == 0 { 0.0 } else { lines(level) }),
+            outermost: outermost.map_or(0, |cache| usize::from(cache.level).clamp(1, MAX_LEVELS) - 1),
             part: 1,
             occasion: 1,
             left: SHORTEST,
@@ -64,13 +70,23 @@ impl Earlier {
             once: 0,
             twice: 0,
             around: FxHashSet::default(),
-            there_below: if starts_late { u64::MAX } else { 0 },
+            there_below: [0; MAX_LEVELS],
+        };
+        if starts_late {
+            earlier.take_for_there();
         }
+        earlier
     }
 
-    /// A part begins behind a pause. Nothing is known of its phase yet: all is taken for there.
+    /// Takes all lines for those of the outermost cache, while nothing is known of the phase under way.
+    fn take_for_there(&mut self) {
+        self.there_below = [0; MAX_LEVELS];
+        self.there_below[self.outermost] = u64::MAX;
+    }
+
+    /// A part begins behind a pause.
     pub fn pause(&mut self) {
-        self.there_below = u64::MAX;
+        self.take_for_there();
         self.part += 1;
         self.occasion += 1;
         (self.length, self.left) = (SHORTEST, SHORTEST);
@@ -80,7 +96,7 @@ impl Earlier {
 
     /// A store writes the line of `address` past the caches.
     pub fn goes_around(&mut self, address: u64) {
-        if self.there_below > 0 {
+        if self.may_be_there() {
             self.around.insert(address >> self.line_log2);
         }
     }
@@ -98,17 +114,31 @@ impl Earlier {
         }
     }
 
-    /// Whether the line of `address`, which no record showed so far, was in the outermost cache.
+    /// Whether the recording began late or paused.
+    #[inline(always)]
+    fn may_be_there(&self) -> bool {
+        self.there_below[self.outermost] > 0
+    }
+
+    /// The levels, a bit each, of the caches that had the line of `address`, if no record showed it so far.
     #[inline]
-    pub fn was_there(&self, address: u64) -> bool {
+    pub fn was_there(&self, address: u64) -> u8 {
+        if !self.may_be_there() {
+            return 0;
+        }
         let line = address >> self.line_log2;
+        if self.around.contains(&line) {
+            return 0;
+        }
         // Other bits than those of the sample.
-        self.there_below > 0 && hash(line) << SAMPLE_LOG2 < self.there_below && !self.around.contains(&line)
+        let hash = hash(line) << SAMPLE_LOG2;
+        let of_level = |levels: u8, (level, below): (usize, &u64)| levels | u8::from(hash < *below) << level;
+        self.there_below.iter().enumerate().fold(0, of_level)
     }
 
     #[cold]
     fn next_occasion(&mut self) {
-        if self.there_below > 0 {
+        if self.may_be_there() {
             self.estimate();
         }
         self.occasion += 1;
@@ -134,13 +164,17 @@ impl Earlier {
         }
     }
 
-    /// Estimates how many lines are used, and which share of them the cache holds.
+    /// Estimates how many lines are used, and which share of them each cache holds.
     fn estimate(&mut self) {
         let (once, twice) = (self.once as f64, self.twice as f64);
         let unseen = once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
         let used = (self.of_part as f64 + unseen) * f64::from(1u32 << SAMPLE_LOG2);
-        let share = self.capacity_lines / used.max(1.0);
-        self.there_below = if share >= 1.0 { u64::MAX } else { (share * u64::MAX as f64) as u64 };
+        for (below, lines) in self.there_below.iter_mut().zip(self.capacity_lines) {
+            let share = lines / used.max(1.0);
+            *below = if share >= 1.0 { u64::MAX } else { (share * u64::MAX as f64) as u64 };
+        }
+        // A share of none would be that of a run that was seen whole.
+        self.there_below[self.outermost] = self.there_below[self.outermost].max(1);
     }
 }
 
@@ -163,14 +197,19 @@ mod tests {
         let mut earlier = Earlier::new(&machine, false);
         (0..10_000).for_each(|line| earlier.note(line * LINE));
         earlier.pause();
-        let lines = earlier.capacity_lines as u64;
+        let lines = earlier.capacity_lines[earlier.outermost] as u64;
         (earlier, lines)
     }
 
-    /// Share of fresh lines, 1 << 40 and above, that were there.
+    /// Share of fresh lines, 1 << 40 and above, that were in a cache of this level, 0 being the first.
+    fn there_in(earlier: &Earlier, level: usize) -> f64 {
+        let was = |line: &u64| earlier.was_there((1 << 40) + line * LINE) >> level & 1 != 0;
+        (0..10_000).filter(was).count() as f64 / 10_000.0
+    }
+
+    /// Share of fresh lines that were in the outermost cache.
     fn there(earlier: &Earlier) -> f64 {
-        let fresh = (0..10_000).filter(|line| earlier.was_there((1 << 40) + line * LINE)).count();
-        fresh as f64 / 10_000.0
+        there_in(earlier, earlier.outermost)
     }
 
     #[test]
@@ -179,7 +218,21 @@ mod tests {
         let mut earlier = Earlier::new(&machine, false);
         (0..200_000).for_each(|line| earlier.note(line % 100 * LINE));
         assert_eq!(there(&earlier), 0.0);
-        assert_eq!(there(&Earlier::new(&machine, true)), 1.0, "nothing is known of a late start yet");
+        let late = Earlier::new(&machine, true);
+        assert_eq!((there(&late), there_in(&late, 1)), (1.0, 0.0), "nothing is known of a late start yet");
+    }
+
+    #[test]
+    fn the_second_level_had_its_share_of_the_lines_and_the_first_none() {
+        let (mut earlier, _) = after_a_pause();
+        (0..500_000).for_each(|at| earlier.note(at % 4_000 * LINE));
+        assert_eq!([0, 1, 2].map(|level| there_in(&earlier, level)), [0.0, 1.0, 1.0]);
+        earlier.pause();
+        // 8,192 lines of 32,000.
+        (0..500_000).for_each(|at| earlier.note(at % 32_000 * LINE));
+        assert_eq!(there_in(&earlier, 0), 0.0);
+        assert!((there_in(&earlier, 1) - 0.256).abs() < 0.05, "{}", there_in(&earlier, 1));
+        assert_eq!(there_in(&earlier, 2), 1.0);
     }
 
     #[test]
@@ -199,11 +252,12 @@ mod tests {
     #[test]
     fn a_line_that_was_written_past_the_caches_is_not_there() {
         let (mut earlier, _) = after_a_pause();
-        assert!(earlier.was_there(1 << 40));
+        let was = |earlier: &Earlier, address| earlier.was_there(address) != 0;
+        assert!(was(&earlier, 1 << 40));
         earlier.goes_around(1 << 40);
-        assert!(!earlier.was_there(1 << 40) && earlier.was_there((1 << 40) + LINE));
+        assert!(!was(&earlier, 1 << 40) && was(&earlier, (1 << 40) + LINE));
         earlier.pause();
-        assert!(earlier.was_there(1 << 40), "nobody knows what came after");
+        assert!(was(&earlier, 1 << 40), "nobody knows what came after");
     }
 
     #[test]

@@ -336,7 +336,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if self.cuts && self.is_cut(kind, address, size) || self.rules.parts(address, vaddr, size) {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
             self.access_parts(
-                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there: false, now, record },
+                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there: 0, now, record },
                 second,
             );
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {

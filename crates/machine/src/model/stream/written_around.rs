@@ -87,7 +87,7 @@ mod tests {
                 size: 8,
                 site: 0,
                 missed_before: 0,
-                was_there: false,
+                was_there: 0,
                 now: 0,
                 record,
             };

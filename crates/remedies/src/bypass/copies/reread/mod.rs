@@ -163,8 +163,14 @@ impl Suspicion for ReadAtOnce {
         })
     }
 
-    fn rehearse(&self, case: &Case, _: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
+    fn rehearse(&self, case: &Case, request: &RehearsalRequest) -> Result<Rehearsal, CaseError> {
         let case = case.traced()?;
+        if !request.values.is_empty() {
+            return Err(CaseError::Unfit(format!(
+                "the stores of {}, which go past the caches already: --sites names copies that could go there; leave it out",
+                self.names()
+            )));
+        }
         let compared = self.compared(case)?;
         let row = |(at, name): (usize, &str)| {
             vec![Cell::text(name.to_owned()), Cell::Cycles(compared.cycles(at)), Cell::Share(compared.gain_of(at).0)]
