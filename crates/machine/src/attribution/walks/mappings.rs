@@ -10,7 +10,11 @@ type OfProcess = BTreeMap<u64, (u64, bool)>;
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(super) struct Mappings(FxHashMap<u32, OfProcess>);
+pub(super) struct Mappings {
+    running: FxHashMap<u32, OfProcess>,
+    /// As processes left them: a run is looked at when its processes have ended.
+    ended: FxHashMap<u32, OfProcess>,
+}
 
 impl Mappings {
     pub fn event(&mut self, event: &Event) {
@@ -21,20 +25,23 @@ impl Mappings {
                 self.map(*pid, mapping.start, mapping.end.min(USER_END), is_anonymous);
             }
             Event::Fork { pid, parent, .. } if pid != parent => {
-                let of_parent = self.0.get(parent).cloned().unwrap_or_default();
+                let of_parent = self.running.get(parent).cloned().unwrap_or_default();
                 // Another CPU may have reported already what the child mapped since.
-                let own = self.0.insert(*pid, of_parent).unwrap_or_default();
+                let own = self.running.insert(*pid, of_parent).unwrap_or_default();
                 own.into_iter().for_each(|(start, (end, is_anonymous))| self.map(*pid, start, end, is_anonymous));
             }
-            Event::Name { pid, exec: true, .. } => drop(self.0.remove(pid)),
-            Event::Exit { pid, tid } if pid == tid => drop(self.0.remove(pid)),
+            Event::Name { pid, exec: true, .. } => drop(self.running.remove(pid)),
+            Event::Exit { pid, tid } if pid == tid => {
+                let of_process = self.running.remove(pid).unwrap_or_default();
+                self.ended.insert(*pid, of_process);
+            }
             _ => {}
         }
     }
 
     /// The kernel reports a mapping that grew as a whole, and none that went: what lay there before is gone.
     fn map(&mut self, pid: u32, start: u64, end: u64, is_anonymous: bool) {
-        let of_process = self.0.entry(pid).or_default();
+        let of_process = self.running.entry(pid).or_default();
         let below = of_process.range(..start).next_back().map(|(from, (to, kind))| (*from, *to, *kind));
         if let Some((from, to, kind)) = below.filter(|(_, to, _)| *to > start) {
             of_process.insert(from, (start, kind));
@@ -51,9 +58,10 @@ impl Mappings {
         of_process.insert(start, (end, is_anonymous));
     }
 
-    /// Whether one mapping without a file has all of this range.
+    /// Whether one mapping without a file has all of this range, or had it when the process ended.
     pub fn is_anonymous(&self, pid: u32, (start, end): (u64, u64)) -> bool {
-        let below = self.0.get(&pid).and_then(|of_process| of_process.range(..=start).next_back());
+        let of_process = self.running.get(&pid).or_else(|| self.ended.get(&pid));
+        let below = of_process.and_then(|of_process| of_process.range(..=start).next_back());
         below.is_some_and(|(_, (to, is_anonymous))| *is_anonymous && *to >= end)
     }
 }
@@ -61,6 +69,17 @@ impl Mappings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_ended_still_has_its_mappings_and_its_successor_has_none_of_them() {
+        let mut mappings = Mappings::default();
+        mappings.map(1, 0x1000, 0x9000, true);
+        mappings.event(&Event::Exit { pid: 1, tid: 7 });
+        mappings.event(&Event::Exit { pid: 1, tid: 1 });
+        assert!(mappings.is_anonymous(1, (0x1000, 0x9000)));
+        mappings.event(&Event::Fork { pid: 1, tid: 1, parent: 2 });
+        assert!(!mappings.is_anonymous(1, (0x1000, 0x9000)));
+    }
 
     #[test]
     fn a_file_mapped_into_anonymous_memory_cuts_it() {
