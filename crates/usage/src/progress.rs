@@ -67,14 +67,20 @@ impl Drop for Progress {
     }
 }
 
+/// Percents from which on the time that is left can be estimated.
+const LEAST_SHARE: u128 = 10;
+
 fn how_far(done: u64, whole: u64, begun: Duration) -> String {
     let share = u128::from(done) * 100 / u128::from(whole.max(1));
-    // The pace of less than 1% is no measure of the rest.
     if whole == 0 || share == 0 {
         return "begun".to_owned();
     }
     if done >= whole {
         return "about to end".to_owned();
+    }
+    // The pace of so little is no measure of the rest.
+    if share < LEAST_SHARE {
+        return format!("{share}%");
     }
     let left = begun.mul_f64((whole - done) as f64 / done as f64);
     format!("{share}%, {} left", rough(left))
@@ -97,7 +103,8 @@ mod tests {
         assert_eq!(how_far(0, 100, Duration::from_secs(9)), "begun");
         assert_eq!(how_far(1, 1000, Duration::from_secs(9)), "begun");
         assert_eq!(how_far(25, 100, Duration::from_secs(10)), "25%, 30 s left");
-        assert_eq!(how_far(1, 100, Duration::from_secs(10)), "1%, 17 min left");
+        assert_eq!(how_far(9, 100, Duration::from_secs(10)), "9%");
+        assert_eq!(how_far(10, 100, Duration::from_secs(20)), "10%, 3 min left");
         assert_eq!(how_far(120, 100, Duration::from_secs(10)), "about to end");
         assert_eq!(how_far(7, 0, Duration::from_secs(10)), "begun");
     }

@@ -14,6 +14,7 @@ mod hostile;
 mod install;
 mod interrupt;
 mod lab_guest;
+mod large_pages;
 mod local;
 mod login;
 mod made_code;

@@ -53,10 +53,20 @@ fn pieces(element: &Element, set: u128) -> impl Iterator<Item = &Piece> {
 fn fields<'a>(used: &'a UsedElements, element: &'a Element) -> impl Iterator<Item = EvidenceLine> + 'a {
     let mut most: Vec<&UsedField> = used.fields.iter().collect();
     most.sort_by_key(|field| std::cmp::Reverse(field.reads + field.writes));
-    most.into_iter().take(MOST_NAMED).enumerate().map(|(number, field)| {
+    let name = |field: &UsedField| {
+        piece_of(element, field).map_or(format!("bytes {} to {}", field.from, field.to - 1), Piece::name)
+    };
+    // Bytes of one field that are used apart have a row each in the table, and one line here.
+    let mut named: Vec<(String, &UsedField)> = Vec::new();
+    for field in most {
+        let name = name(field);
+        if named.len() < MOST_NAMED && named.iter().all(|(known, _)| *known != name) {
+            named.push((name, field));
+        }
+    }
+    named.into_iter().enumerate().map(|(number, (name, field))| {
         let (reads, writes) = (grouped(field.reads), grouped(field.writes));
         let at = field.used_at.first().map_or(String::new(), |site| format!(", most at {site}"));
-        let name = piece_of(element, field).map_or(format!("bytes {} to {}", field.from, field.to - 1), Piece::name);
         EvidenceLine::new(
             if number == 0 { "Fields" } else { "" },
             format!("{name}: {reads} reads and {writes} writes{at}."),
