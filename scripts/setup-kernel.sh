@@ -58,14 +58,24 @@ release=$(basename "$(ls -d "$unpacked"/lib/modules/* "$unpacked"/usr/lib/module
 mkdir "$unpacked/result"
 mv "$vmlinuz" "$unpacked/result/vmlinuz"
 mv "$unpacked/boot/config-$release" "$unpacked/result/config" 2>/dev/null || :
+take_module() {
+    module=$(find "$unpacked" -path "$unpacked/result" -prune -o -name "$1.ko*" -print | head -n 1)
+    case $module in
+    *.xz) xz -dc "$module" >"$unpacked/result/$2.ko" ;;
+    *.zst) zstd -qdc "$module" >"$unpacked/result/$2.ko" ;;
+    *.ko) mv "$module" "$unpacked/result/$2.ko" ;;
+    esac
+}
 # overlay for the command's root, nfnetlink for CRIU, which restores snapshots of running processes.
 for name in overlay nfnetlink; do
-    module=$(find "$unpacked" -name "$name.ko*" | head -n 1)
-    case $module in
-    *.xz) xz -dc "$module" >"$unpacked/result/$name.ko" ;;
-    *.zst) zstd -qdc "$module" >"$unpacked/result/$name.ko" ;;
-    *.ko) mv "$module" "$unpacked/result/$name.ko" ;;
-    esac
+    take_module "$name" "$name"
+done
+# The drivers of the guest's devices, each behind those that it needs: modules before Debian's 6.12.
+mkdir "$unpacked/result/drivers"
+number=0
+for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_console fuse virtiofs; do
+    take_module "$name" "drivers/$number-$name"
+    number=$((number + 1))
 done
 chmod -R a+rX "$unpacked/result"
 rm -rf "$cache/$release"

@@ -90,6 +90,8 @@ int port_open(int number);
 void saved_wait(void);
 
 /* root.c */
+/* Loads the drivers of the ports and of the file server, where the kernel has none built in. */
+void root_load_drivers(void);
 void root_load_overlay(void);
 void root_prepare(const struct config *config);
 /* The overlay's upper directory, from before the root was changed. */

@@ -90,6 +90,7 @@ int main(void)
     sigprocmask(SIG_BLOCK, &ends, NULL);
     umask(0);
 
+    root_load_drivers();
     control_open();
     if (access("/nearmiss.conf", F_OK) != 0)
         saved_wait();

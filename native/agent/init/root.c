@@ -31,15 +31,31 @@ static void must_mount(const char *source, const char *target, const char *type,
         die("cannot mount", target);
 }
 
+/* Returns false where there is no such file. */
+static bool load(const char *path)
+{
+    int module = open(path, O_RDONLY | O_CLOEXEC);
+    if (module < 0)
+        return false;
+    if (syscall(SYS_finit_module, module, "", 0) != 0 && errno != EEXIST)
+        die("cannot load", path);
+    close(module);
+    unlink(path);
+    return true;
+}
+
+void root_load_drivers(void)
+{
+    char path[32];
+    int number = 0;
+    do
+        snprintf(path, sizeof(path), "/drivers/%d.ko", number++);
+    while (load(path));
+}
+
 void root_load_overlay(void)
 {
-    int module = open("/overlay.ko", O_RDONLY | O_CLOEXEC);
-    if (module < 0)
-        return; /* built into this kernel */
-    if (syscall(SYS_finit_module, module, "", 0) != 0 && errno != EEXIST)
-        die("cannot load", "overlay.ko");
-    close(module);
-    unlink("/overlay.ko");
+    load("/overlay.ko"); /* else built into this kernel */
 }
 
 /* In a restored guest the file server is plugged in, and the kernel takes notice of it meanwhile. */

@@ -9,7 +9,8 @@ use super::sealed;
 /// An unpacked kernel and what was derived from it.
 ///
 /// A directory `<cache>/nearmiss/kernel/<version>` holds `vmlinuz`, `overlay.ko` (absent where it
-/// is built in) and, once derived, `vmlinux` (the image that `vmlinuz` unpacks to: loading it
+/// is built in), `drivers` (modules that the guest's agent loads first, in the order of their names; absent or empty
+/// where they are built in) and, once derived, `vmlinux` (the image that `vmlinuz` unpacks to: loading it
 /// directly saves the guest from unpacking it, about a second), `kallsyms`, `btf` and `facts.json`, each derived file
 /// with a checksum beside it: one that is damaged is derived again.
 #[derive(Debug, Clone)]
@@ -117,16 +118,28 @@ impl KernelImage {
 
     /// The overlay file system's module, ready to load.
     pub(super) fn overlay_module(&self) -> Result<Option<Vec<u8>>, GuestError> {
-        let path = self.directory.join("overlay.ko");
-        match fs::read(&path) {
-            Ok(module) if module.starts_with(b"\x7fELF") => Ok(Some(module)),
-            Ok(_) => Err(GuestError::Kernel {
-                path,
-                what: "is not an ELF file: run `nearmiss kernel --unpack` again".into(),
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).tried(path.display().to_string()),
+        module(self.directory.join("overlay.ko"))
+    }
+
+    /// Modules of the guest's devices, in the order in which they are loaded; none where they are built in.
+    pub(super) fn drivers(&self) -> Result<Vec<Vec<u8>>, GuestError> {
+        let entries = fs::read_dir(self.directory.join("drivers")).into_iter().flatten();
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        paths.into_iter().filter_map(|path| module(path).transpose()).collect()
+    }
+}
+
+/// Contents of a module's file; none where there is no such file.
+fn module(path: PathBuf) -> Result<Option<Vec<u8>>, GuestError> {
+    match fs::read(&path) {
+        Ok(module) if module.starts_with(b"\x7fELF") => Ok(Some(module)),
+        Ok(_) => {
+            let what = "is not an ELF file: run `nearmiss kernel --unpack` again".into();
+            Err(GuestError::Kernel { path, what })
         }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).tried(path.display().to_string()),
     }
 }
 

@@ -199,6 +199,13 @@ fn archive(config: &GuestConfig, files: &[AgentFile]) -> Result<Vec<u8>, GuestEr
     if let Some(module) = config.kernel.overlay_module()? {
         archive.file("overlay.ko", 0o644, &module);
     }
+    let drivers = config.kernel.drivers()?;
+    if !drivers.is_empty() {
+        archive.directory("drivers");
+    }
+    for (number, module) in drivers.iter().enumerate() {
+        archive.file(&format!("drivers/{number}.ko"), 0o644, module);
+    }
     for file in files {
         archive.file(file.path.trim_start_matches('/'), file.mode, &file.content);
     }
