@@ -32,6 +32,9 @@ pub struct Symbols {
     /// Uses of guest memory at the end of the window.
     #[serde(default)]
     pub kernel_pages: KernelPages,
+    /// Structures of the kernel's in its slabs; kept where the trace has every access.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_structures: Vec<KernelStructure>,
 }
 
 /// Module name of the kernel, in [`ModuleData::module`] and [`Symbols::modules`].
@@ -171,6 +174,12 @@ pub enum PageUse {
         cache: String,
         /// Bytes of one object, 0: unknown.
         object_bytes: u32,
+        /// Bytes from one object to the next, 0: unknown. Then a run is one slab, and its first object begins with it.
+        #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+        stride_bytes: u32,
+        /// Further caches of objects of about this size have their objects here.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_shared: bool,
     },
     /// File contents.
     PageCache,
@@ -182,6 +191,30 @@ pub enum PageUse {
     User,
     /// Anything else.
     Other,
+}
+
+/// A structure of the kernel's, as its own types declare it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelStructure {
+    /// Name of the structure, such as `tcp_sock`.
+    pub name: String,
+    /// Names of the slab caches that hold such objects.
+    pub caches: Vec<String>,
+    /// Size in bytes, up to the end of the last field.
+    pub bytes: u32,
+    /// Fields by offset, not overlapping.
+    pub fields: Vec<KernelField>,
+}
+
+/// A field of a structure of the kernel's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelField {
+    /// Names of the members that lead to the field, with dots between; bit fields that share bytes with `|` between.
+    pub name: String,
+    /// First byte.
+    pub from: u32,
+    /// Size in bytes.
+    pub bytes: u32,
 }
 
 /// Uses of the pages of guest memory; pages not named are unknown.
@@ -196,9 +229,15 @@ pub struct KernelPages {
 impl KernelPages {
     /// Returns the use of physical page number `page`.
     pub fn page(&self, page: u64) -> Option<&PageUse> {
+        let (_, _, used) = self.runs.get(self.run(page)?)?;
+        self.uses.get(*used as usize)
+    }
+
+    /// Returns the index in `runs` of the run with physical page number `page`.
+    pub fn run(&self, page: u64) -> Option<usize> {
         let index = self.runs.partition_point(|run| run.0 <= page).checked_sub(1)?;
-        let (first, pages, used) = *self.runs.get(index)?;
-        if page - first < pages { self.uses.get(used as usize) } else { None }
+        let (first, pages, _) = *self.runs.get(index)?;
+        (page - first < pages).then_some(index)
     }
 }
 

@@ -8,7 +8,7 @@ use super::live::module_data;
 use super::stack::Calls;
 use nearmiss_record::maps::MapLog;
 use nearmiss_record::side::{Context, INSN_KERNEL, Insn};
-use nearmiss_record::symbols::{Function, KERNEL_MODULE, KernelLayout, KernelPages, SCHEMA, Symbols};
+use nearmiss_record::symbols::{Function, KERNEL_MODULE, KernelLayout, KernelPages, KernelStructure, SCHEMA, Symbols};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -37,6 +37,8 @@ pub struct Sources<'a> {
     pub layout: KernelLayout,
     /// Uses of the guest's pages.
     pub pages: KernelPages,
+    /// Structures in the guest kernel's slabs.
+    pub structures: Vec<KernelStructure>,
     /// Returns the names of the code that a process made at run time.
     pub made: &'a dyn Fn(u32) -> Option<JitNames>,
 }
@@ -80,7 +82,13 @@ pub fn resolve(sources: Sources<'_>) -> Symbols {
     }
     table.symbols.stack.sort_unstable();
     table.symbols.stack.truncate(MOST_VARIABLES);
-    Symbols { data, kernel_layout: sources.layout, kernel_pages: sources.pages, ..table.finish() }
+    Symbols {
+        data,
+        kernel_layout: sources.layout,
+        kernel_pages: sources.pages,
+        kernel_structures: sources.structures,
+        ..table.finish()
+    }
 }
 
 /// Names code made at run time; all that no runtime named is one function.

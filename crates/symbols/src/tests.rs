@@ -113,6 +113,7 @@ fn names(program: &Path, addresses: &[u64]) -> Symbols {
         kallsyms: "",
         layout: KernelLayout::default(),
         pages: KernelPages::default(),
+        structures: Vec::new(),
         made: &made,
     })
 }
@@ -314,6 +315,7 @@ fn kernel_code_is_named_from_kallsyms() {
         kallsyms,
         layout: KernelLayout { direct_map_base: 1, per_cpu_bases: vec![2] },
         pages: KernelPages::default(),
+        structures: Vec::new(),
         made: &|_| None,
     });
     assert_eq!(function(&symbols, 0), "copy_page");

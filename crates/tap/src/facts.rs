@@ -21,7 +21,7 @@ pub struct FactsError {
 }
 
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Facts about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct KernelFacts {
     per_cpu_offsets: u64,
     timer_entry: u64,
     irq_text: (u64, u64),
-    /// How to find the use of a page; `None` for kernels before 6.12, which mark it otherwise.
+    /// How to find the use of a page; `None` for kernels that mark it in neither of the ways of [`PageMarks`].
     pub(super) pages: Option<PageFacts>,
 }
 
@@ -54,14 +54,24 @@ pub(super) struct PageFacts {
     pub(super) mapping: u32,
     pub(super) compound_head: u32,
     pub(super) page_type: u32,
-    /// Highest byte of `page_type` for slab pages and page tables.
-    pub(super) slab: u8,
-    pub(super) table: u8,
+    pub(super) marks: PageMarks,
     /// In `struct slab`, which lies over `struct page`.
     pub(super) slab_cache: u32,
     /// In `struct kmem_cache`.
     pub(super) cache_name: u32,
     pub(super) cache_object_bytes: u32,
+    pub(super) cache_stride: u32,
+    pub(super) cache_users: u32,
+}
+
+/// How a kernel marks the pages of slabs, and page tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum PageMarks {
+    /// The highest byte of `page_type` (from Linux 6.12 on).
+    Types { slab: u8, table: u8 },
+    /// A bit of `flags`, this many bytes into `struct page`, for slabs, and one of `page_type` that is clear for page
+    /// tables (before 6.10).
+    Flags { flags: u32, slab_bit: u8 },
 }
 
 impl KernelFacts {
@@ -103,11 +113,12 @@ impl KernelFacts {
                 mapping: page("mapping")?,
                 compound_head: page("compound_head")?,
                 page_type: page("page_type")?,
-                slab: enumerator(&types, "pagetype", "PGTY_slab")?,
-                table: enumerator(&types, "pagetype", "PGTY_table")?,
+                marks: page_marks(&types)?,
                 slab_cache: member_offset(&types, "slab", "slab_cache")?,
                 cache_name: member_offset(&types, "kmem_cache", "name")?,
                 cache_object_bytes: member_offset(&types, "kmem_cache", "object_size")?,
+                cache_stride: member_offset(&types, "kmem_cache", "size")?,
+                cache_users: member_offset(&types, "kmem_cache", "refcount")?,
             })
         };
         let irq_start = symbol("irq_entries_start")?;
@@ -185,8 +196,16 @@ fn checksum(description: &KernelDescription) -> u32 {
     sum.finalize()
 }
 
+fn page_marks(types: &Btf) -> Option<PageMarks> {
+    if let Some(slab) = enumerator(types, "pagetype", "PGTY_slab") {
+        return Some(PageMarks::Types { slab, table: enumerator(types, "pagetype", "PGTY_table")? });
+    }
+    let slab_bit = enumerator(types, "pageflags", "PG_slab").filter(|bit| *bit < 64)?;
+    Some(PageMarks::Flags { flags: member_offset(types, "page", "flags")?, slab_bit })
+}
+
 /// The library reads files alone.
-fn read_types(btf: &[u8]) -> Result<Btf, String> {
+pub(super) fn read_types(btf: &[u8]) -> Result<Btf, String> {
     let (_open, path) = memory_path("nearmiss-btf", btf).map_err(|error| error.to_string())?;
     Btf::from_file(path).map_err(|error| error.to_string())
 }

@@ -10,5 +10,6 @@ pub mod pages;
 pub mod parts;
 pub mod ring;
 pub mod session;
+mod structures;
 mod watch;
 pub mod window;

@@ -9,12 +9,13 @@ use super::guest::{
 use super::pages::{Physical, kernel_pages};
 use super::parts::{Covered, Parts};
 use super::ring::{Ring, RingConfig};
+use super::structures::structures;
 use super::watch::Watch;
 use super::window::{Start, Window};
 use nearmiss_record::abi;
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::SideTables;
-use nearmiss_record::symbols::{KernelLayout, KernelPages};
+use nearmiss_record::symbols::{KernelLayout, KernelPages, KernelStructure};
 use nearmiss_record::trace::TraceHeader;
 use nearmiss_symbols::{Booted, LiveData};
 use std::io;
@@ -77,6 +78,8 @@ pub struct Recorded {
     pub emulator: String,
     /// Use of the guest's pages at the end.
     pub pages: KernelPages,
+    /// Structures of the kernel's in its slabs, where the filter keeps every access.
+    pub structures: Vec<KernelStructure>,
     /// Text of the guest's `/proc/kallsyms`.
     pub kallsyms: Arc<str>,
     /// Addresses and offsets in the guest's kernel.
@@ -243,7 +246,7 @@ impl Session {
         ring.set_facts(&plugin_facts);
         let layout =
             KernelLayout { direct_map_base: plugin_facts.direct_map_base, per_cpu_bases: plugin_facts.per_cpu_bases };
-        let booted = booted.get_or_init(|| Booted { kallsyms: description.kallsyms, layout });
+        let booted = booted.get_or_init(|| Booted { kallsyms: Arc::clone(&description.kallsyms), layout });
         let ready = Instant::now();
         let start = guest.start().clone();
         let warmth = guest.go_warmly(config.warm_up, start.restored.unwrap_or(ready - started))?;
@@ -257,6 +260,8 @@ impl Session {
         }
         let (side, call_slots) = ring.side_tables();
         let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
+        let has_fields = header.filter.every_access && !header.only_user;
+        let structures = if has_fields { structures(&description.btf, &pages) } else { Vec::new() };
         let over = drained.covered.is_some_and(|covered| covered.ended) || drained.interrupted;
         let ends = drained.complete && ring.moved_by().1 == 0 && (over || !go_on);
         if ends {
@@ -294,6 +299,7 @@ impl Session {
             kernel,
             emulator,
             pages,
+            structures,
             kallsyms: Arc::clone(&booted.kallsyms),
             layout: booted.layout.clone(),
             boot: ready - started,

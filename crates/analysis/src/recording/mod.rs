@@ -217,6 +217,7 @@ fn names(recorded: &session::Recorded, modelled: &Modelled, resumed: &[u32]) -> 
         kallsyms: &recorded.kallsyms,
         layout: recorded.layout.clone(),
         pages: recorded.pages.clone(),
+        structures: recorded.structures.clone(),
         made: &made,
     })
 }
