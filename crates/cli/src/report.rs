@@ -25,6 +25,8 @@ use std::process::ExitCode;
   nearmiss report --html               a page beside the run, its path on stdout
   nearmiss report --code               lines and instructions of the functions with the most cycles
   nearmiss report --function memcpy    the same of one function; of an observed run its callers too
+  nearmiss report --kernel-structures --during tcp_v4_rcv
+                                       fields of tcp_sock and others, and their lines a packet
   nearmiss report --log                every lock wait and poll that observe --log kept
   nearmiss report VERIFIED             the verdict of a run of verify, again
   nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side")]
@@ -42,7 +44,14 @@ pub struct Args {
     order: Option<OrderArg>,
     #[command(flatten)]
     form: Form,
-    /// Rows of the text's longest table
+    /// Print which fields of the kernel's structures are read and written, by which functions, and on how many lines; as
+    /// text or with --json, of a run of `trace --carry fields`
+    #[arg(long, conflicts_with_all = ["compare", "machine", "order"])]
+    kernel_structures: bool,
+    /// With --kernel-structures: count during calls of these kernel functions alone, and lines a call
+    #[arg(long, value_name = "FUNCTION,…", value_delimiter = ',', requires = "kernel_structures")]
+    during: Vec<String>,
+    /// Rows of the text's longest table; structures with --kernel-structures
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     top: u16,
 }
@@ -63,6 +72,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             run.path().display()
         );
     }
+    if kind != RunKind::Traced && args.kernel_structures {
+        anyhow::bail!(
+            "{}: {kind}: --kernel-structures is for runs of `nearmiss trace --carry fields`",
+            run.path().display()
+        );
+    }
     match kind {
         RunKind::Observed => observed_report::write_form(&run, &args.form, args.top.into()),
         RunKind::Verified => verified_report::write_form(&run, &args.form),
@@ -78,6 +93,9 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
              --callgrind, --pprof or --folded",
             run.path().display()
         );
+    }
+    if args.kernel_structures {
+        return kernel_structures(run, &args);
     }
     if args.form.validate {
         return validate(run);
@@ -105,6 +123,20 @@ fn write_form(run: &RunDir, args: Args) -> anyhow::Result<ExitCode> {
         let whole_names = line_width().is_none();
         print(&text::render(&report, text::Options { width: terminal_width(), top: args.top.into(), whole_names }))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fields of the kernel's structures, of a run that kept every access.
+fn kernel_structures(run: &RunDir, args: &Args) -> anyhow::Result<ExitCode> {
+    if !args.form.is_basic() || args.form.html.is_some() {
+        anyhow::bail!("--kernel-structures has text and --json only");
+    }
+    let _counting = progress::of("counting");
+    let record = nearmiss_analysis::kernel_structures(run, &args.during)?;
+    print(&match args.form.json {
+        true => format!("{}\n", serde_json::to_string(&record)?),
+        false => nearmiss_report::kernel_structures::render(&record, terminal_width(), args.top.into()),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,6 +14,7 @@ pub mod figures;
 pub mod finding;
 pub mod gate;
 pub mod go;
+pub mod kernel_structures;
 pub mod logs;
 pub mod machine;
 pub mod maps;

@@ -14,6 +14,7 @@ pub mod function_name;
 pub mod gate;
 pub mod html;
 pub mod json;
+pub mod kernel_structures;
 pub mod levels;
 pub mod load;
 pub mod matrix;

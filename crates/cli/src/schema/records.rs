@@ -2,7 +2,9 @@
 
 use super::format::Format;
 use crate::{doctor, machine};
-use nearmiss_record::{baseline, comparison, counts, finding, gate, model, observed, rehearsal, run, verdict};
+use nearmiss_record::{
+    baseline, comparison, counts, finding, gate, kernel_structures, model, observed, rehearsal, run, verdict,
+};
 use nearmiss_report::json as report;
 use schemars::JsonSchema;
 
@@ -27,6 +29,12 @@ pub const FORMATS: &[Format] = &[
         place: "report --json of a traced run",
         definition: report::schema,
     },
+    record!(
+        "kernel-structures",
+        kernel_structures::SCHEMA,
+        kernel_structures::KernelStructures,
+        "report --kernel-structures --json"
+    ),
     record!("comparison", comparison::SCHEMA, comparison::RunComparison, "report --compare --json"),
     record!("findings", finding::SCHEMA, finding::Findings, "diagnose --json, findings.json"),
     record!("rehearsals", rehearsal::SCHEMA, rehearsal::Rehearsals, "rehearse --json, rehearsals.json"),

@@ -13,6 +13,7 @@ mod guest_slots;
 mod hostile;
 mod install;
 mod interrupt;
+mod kernel_structures;
 mod lab_guest;
 mod large_pages;
 mod local;
