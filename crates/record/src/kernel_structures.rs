@@ -21,7 +21,7 @@ pub struct KernelStructures {
     pub schema: String,
     /// Release of the guest's kernel.
     pub kernel: String,
-    /// Functions during whose calls references count; empty: all references of the kernel count.
+    /// References count during calls of these functions; empty: all references of the kernel count.
     pub during: Vec<String>,
     /// Structures in slabs, most references first.
     pub structures: Vec<StructureUse>,
@@ -32,7 +32,7 @@ pub struct KernelStructures {
 pub struct StructureUse {
     /// Name of the structure.
     pub structure: String,
-    /// Slab caches with such objects.
+    /// Slab caches with such objects; none for network devices, which the kernel lists.
     pub caches: Vec<String>,
     /// Size of the structure in bytes.
     pub bytes: u32,

@@ -32,7 +32,7 @@ pub struct Symbols {
     /// Uses of guest memory at the end of the window.
     #[serde(default)]
     pub kernel_pages: KernelPages,
-    /// Structures of the kernel's in its slabs; kept where the trace has every access.
+    /// Structures of the kernel's with known objects; kept where the trace has every access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernel_structures: Vec<KernelStructure>,
 }
@@ -200,6 +200,9 @@ pub struct KernelStructure {
     pub name: String,
     /// Names of the slab caches that hold such objects.
     pub caches: Vec<String>,
+    /// Physical addresses (offsets in guest RAM) of objects that lie elsewhere, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<u64>,
     /// Size in bytes, up to the end of the last field.
     pub bytes: u32,
     /// Fields by offset, not overlapping.

@@ -21,7 +21,7 @@ pub struct FactsError {
 }
 
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Facts about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,17 @@ pub struct KernelFacts {
     irq_text: (u64, u64),
     /// How to find the use of a page; `None` for kernels that mark it in neither of the ways of [`PageMarks`].
     pub(super) pages: Option<PageFacts>,
+    /// How to find the network devices; `None` for kernels that list them otherwise.
+    pub(super) devices: Option<DeviceFacts>,
+}
+
+/// The list of the network devices of the first network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeviceFacts {
+    /// Address of the list's head.
+    pub(super) list: u64,
+    /// Offset of the list's link in `struct net_device`.
+    pub(super) link: u32,
 }
 
 /// Offsets in bytes, and values, of what the kernel notes about each page.
@@ -121,6 +132,11 @@ impl KernelFacts {
                 cache_users: member_offset(&types, "kmem_cache", "refcount")?,
             })
         };
+        let devices = || {
+            let head = member_offset(&types, "net", "dev_base_head")?;
+            let list = symbols.get("init_net")?.wrapping_add(head.into());
+            Some(DeviceFacts { list, link: member_offset(&types, "net_device", "dev_list")? })
+        };
         let irq_start = symbol("irq_entries_start")?;
         let irq_end = sorted.iter().copied().find(|a| *a > irq_start).unwrap_or(irq_start);
         Ok(KernelFacts {
@@ -146,6 +162,7 @@ impl KernelFacts {
             timer_entry: symbol("asm_sysvec_apic_timer_interrupt")?,
             irq_text: (irq_start, irq_end),
             pages: pages(),
+            devices: devices(),
         })
     }
 
@@ -267,6 +284,7 @@ mod tests {
             timer_entry: 5,
             irq_text: (6, 7),
             pages: None,
+            devices: None,
         };
         let start = KERNEL_MAP + 0x20_0000;
         let in_the_image = KernelFacts { per_cpu_start: start, current_task: start + 0x34940, ..at_zero.clone() };

@@ -1,6 +1,6 @@
 //! Uses of the guest's pages, read from its kernel's own notes (`struct page`) when the window closes.
 
-use super::facts::{PageFacts, PageMarks};
+use super::facts::{DeviceFacts, PageFacts, PageMarks};
 use super::guest::NodeMemory;
 use super::page_tables::{DIRECT_MAP, KERNEL_MAP, walk};
 use nearmiss_record::symbols::{KernelPages, PageUse};
@@ -13,6 +13,8 @@ const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
 const STRUCT_PAGE_BYTES: u64 = 64;
 /// Debian's kernel has some 200 slab caches; a guest with a kernel that was taken over could show one a page.
 const MOST_CACHES: usize = 4096;
+/// Network devices, at most: likewise.
+const MOST_DEVICES: usize = 1024;
 /// Bit of `mapping` for anonymous memory, and of `compound_head` for a tail page.
 const LOW_BIT: u64 = 1;
 /// Bits of `page_type` of a page that has a type, before Linux 6.10, and the one that is clear for a page table
@@ -43,12 +45,28 @@ impl Physical {
         if offset < self.low { offset } else { offset - self.low + (1 << 32) }
     }
 
+    /// Offset in guest RAM of a guest-physical address.
+    fn offset_of(&self, address: u64) -> u64 {
+        match address.checked_sub(1 << 32) {
+            Some(above) => self.low.saturating_add(above),
+            None => address,
+        }
+    }
+
+    /// Physical address of a kernel address: the two fixed mappings, else through the page tables.
+    fn translate(&self, top_table: u64, virtual_address: u64) -> Option<u64> {
+        if virtual_address >= KERNEL_MAP {
+            return Some(virtual_address - KERNEL_MAP);
+        }
+        if (DIRECT_MAP..DIRECT_MAP + (1 << 46)).contains(&virtual_address) {
+            return Some(virtual_address - DIRECT_MAP);
+        }
+        walk(&|at| self.word(at), top_table, virtual_address)
+    }
+
     /// Reads guest-physical memory; `false` where there is none.
     pub fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        let mut offset = match address.checked_sub(1 << 32) {
-            Some(above) => self.low + above,
-            None => address,
-        };
+        let mut offset = self.offset_of(address);
         for (bytes, file) in &self.nodes {
             if offset < *bytes {
                 return file.read_exact_at(into, offset).is_ok();
@@ -75,6 +93,21 @@ enum Mark {
     Slab,
     Table,
     None,
+}
+
+/// Places of the first namespace's network devices, as offsets in guest RAM, ascending.
+pub(super) fn net_devices(memory: &Physical, top_table: u64, facts: &DeviceFacts) -> Vec<u64> {
+    let mut devices = Vec::new();
+    let next = |link: u64| memory.word(memory.translate(top_table, link)?);
+    let mut link = next(facts.list);
+    while let Some(at) = link.filter(|at| *at != facts.list && devices.len() < MOST_DEVICES) {
+        let device = memory.translate(top_table, at.wrapping_sub(facts.link.into()));
+        devices.extend(device.map(|device| memory.offset_of(device)));
+        link = next(at).filter(|_| device.is_some());
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    devices
 }
 
 struct Survey<'a> {
@@ -199,15 +232,8 @@ impl Survey<'_> {
         })
     }
 
-    /// Physical address of a kernel address: the two fixed mappings, else through the page tables.
     fn translate(&self, virtual_address: u64) -> Option<u64> {
-        if virtual_address >= KERNEL_MAP {
-            return Some(virtual_address - KERNEL_MAP);
-        }
-        if (DIRECT_MAP..DIRECT_MAP + (1 << 46)).contains(&virtual_address) {
-            return Some(virtual_address - DIRECT_MAP);
-        }
-        walk(&|at| self.memory.word(at), self.facts.top_table, virtual_address)
+        self.memory.translate(self.facts.top_table, virtual_address)
     }
 }
 
@@ -268,6 +294,26 @@ mod tests {
         file.write_all_at(&memory, 0).unwrap();
         let bytes = memory.len() as u64;
         kernel_pages(&Physical { nodes: vec![(bytes, file)], bytes, low: bytes }, &facts(marks))
+    }
+
+    #[test]
+    fn network_devices_are_those_of_the_list() {
+        let mut memory = vec![0; PAGES * 4096];
+        let (list, link) = (KERNEL_MAP + 0x2000, 0x48);
+        let devices = [DIRECT_MAP + 0x7_0000, DIRECT_MAP + 0x5_0000];
+        put(&mut memory, 0x2000, devices[0] + link);
+        put(&mut memory, 0x7_0048, devices[1] + link);
+        put(&mut memory, 0x5_0048, list);
+        let found = |memory: &[u8]| {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(memory, 0).unwrap();
+            let bytes = memory.len() as u64;
+            let physical = Physical { nodes: vec![(bytes, file)], bytes, low: bytes };
+            net_devices(&physical, 0x8000, &DeviceFacts { list, link: link as u32 })
+        };
+        assert_eq!(found(&memory), [0x5_0000, 0x7_0000]);
+        put(&mut memory, 0x5_0048, devices[0] + link);
+        assert_eq!(found(&memory), [0x5_0000, 0x7_0000], "a list without an end");
     }
 
     #[test]

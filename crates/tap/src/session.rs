@@ -6,7 +6,7 @@ use super::guest::{
     CaughtSignals, ExitReason, Guest, GuestCommand, GuestConfig, GuestExit, GuestShape, InstructionClock,
     KernelArgument, KernelImage, PluginConfig, QemuBinary, TAP_PLUGIN, WarmUp, Warmth, plan_memory, saved_guests,
 };
-use super::pages::{Physical, kernel_pages};
+use super::pages::{Physical, kernel_pages, net_devices};
 use super::parts::{Covered, Parts};
 use super::ring::{Ring, RingConfig};
 use super::structures::structures;
@@ -261,7 +261,14 @@ impl Session {
         let (side, call_slots) = ring.side_tables();
         let pages = facts.pages.as_ref().map(|pages| kernel_pages(&memory, pages)).unwrap_or_default();
         let has_fields = header.filter.every_access && !header.only_user;
-        let structures = if has_fields { structures(&description.btf, &pages) } else { Vec::new() };
+        let structures = match &facts.pages {
+            Some(facts_of_pages) if has_fields => {
+                let devices = facts.devices.as_ref();
+                let devices = devices.map(|devices| net_devices(&memory, facts_of_pages.top_table, devices));
+                structures(&description.btf, &pages, devices.unwrap_or_default())
+            }
+            _ => Vec::new(),
+        };
         let over = drained.covered.is_some_and(|covered| covered.ended) || drained.interrupted;
         let ends = drained.complete && ring.moved_by().1 == 0 && (over || !go_on);
         if ends {

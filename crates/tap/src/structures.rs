@@ -48,16 +48,20 @@ const DEEPEST: u32 = 24;
 /// Fields of a structure, at most; `task_struct` has some 600.
 const MOST_FIELDS: usize = 1 << 12;
 
-/// Returns the structures of the slab caches in `pages` that the kernel's types declare. A cache that others share holds
+/// Structure of the network devices, which lie in caches of many kinds of objects.
+const DEVICE: &str = "net_device";
+
+/// Returns the structures of the slab caches in `pages`, and of network devices at `devices`, that the kernel's types
+/// declare. A cache that others share holds
 /// several, and one that is smaller than its structure holds another; both are left out.
-pub(super) fn structures(btf: &[u8], pages: &KernelPages) -> Vec<KernelStructure> {
+pub(super) fn structures(btf: &[u8], pages: &KernelPages, devices: Vec<u64>) -> Vec<KernelStructure> {
     match read_types(btf) {
-        Ok(types) => declared(&types, pages),
+        Ok(types) => declared(&types, pages, devices),
         Err(_) => Vec::new(),
     }
 }
 
-fn declared(types: &Btf, pages: &KernelPages) -> Vec<KernelStructure> {
+fn declared(types: &Btf, pages: &KernelPages, devices: Vec<u64>) -> Vec<KernelStructure> {
     let by_name = by_name(types);
     let mut found: BTreeMap<&str, KernelStructure> = BTreeMap::new();
     for page_use in &pages.uses {
@@ -66,12 +70,18 @@ fn declared(types: &Btf, pages: &KernelPages) -> Vec<KernelStructure> {
         if let Some(known) = found.get_mut(name) {
             known.caches.push(cache.clone());
         } else if let Some(all) = by_name.get(name).filter(|all| all.bits.div_ceil(8) <= *object_bytes) {
-            let fields = Flattening { types }.fields(all);
-            let bytes = all.bits.div_ceil(8);
-            found.insert(name, KernelStructure { name: name.to_owned(), caches: vec![cache.clone()], bytes, fields });
+            found.insert(name, KernelStructure { caches: vec![cache.clone()], ..declaration(types, name, all) });
         }
     }
+    if let Some(all) = by_name.get(DEVICE).filter(|_| !devices.is_empty()) {
+        found.insert(DEVICE, KernelStructure { places: devices, ..declaration(types, DEVICE, all) });
+    }
     found.into_values().filter(|one| !one.fields.is_empty()).collect()
+}
+
+fn declaration(types: &Btf, name: &str, all: &FlattenedType) -> KernelStructure {
+    let (bytes, fields) = (all.bits.div_ceil(8), Flattening { types }.fields(all));
+    KernelStructure { name: name.to_owned(), bytes, fields, ..KernelStructure::default() }
 }
 
 /// The structures with names; the first of a name.
@@ -126,7 +136,7 @@ impl Flattening<'_> {
         let (Type::Struct(declared) | Type::Union(declared)) = &structure.base_type else { return Vec::new() };
         let members = &declared.members;
         let mut parts: Vec<Vec<Leaf>> = members.iter().map(|member| self.member(member, depth)).collect();
-        // The library reads unions as structures whose members all begin at 0.
+        // The library reads unions as structures with all members at 0.
         if members.len() > 1 && members.iter().all(|member| member.offset == 0) {
             parts.sort_by_key(|leaves| std::cmp::Reverse(leaves.len()));
             parts = vec![parts.into_iter().reduce(with_gaps_filled).unwrap_or_default()];
@@ -240,6 +250,7 @@ mod tests {
         sent.structure("sock", STRUCT, 32, &bits);
         sent.structure("tcp_sock", STRUCT, 40, &[("sk", 7, 0, 0), ("window", 1, 256, 0)]);
         sent.structure("loop", STRUCT, 8, &[("again", 9, 0, 0)]);
+        sent.structure("net_device", STRUCT, 4, &[("flags", 1, 0, 0)]);
         sent.bytes()
     }
 
@@ -263,7 +274,7 @@ mod tests {
 
     #[test]
     fn fields_have_the_names_of_the_members_that_lead_to_them() {
-        let found = structures(&without_the_loop(), &slabs(&[("TCP", 40, false)]));
+        let found = structures(&without_the_loop(), &slabs(&[("TCP", 40, false)]), Vec::new());
         let fields: Vec<_> = found[0].fields.iter().map(|field| (&*field.name, field.from, field.bytes)).collect();
         let expected = [
             ("sk.daddr", 0, 4),
@@ -281,16 +292,24 @@ mod tests {
     #[test]
     fn a_cache_of_several_kinds_of_objects_has_no_structure() {
         let caches = [("TCP", 40, true), ("sock", 24, false), ("kmalloc-64", 64, false), ("list_head", 16, false)];
-        let found = structures(&without_the_loop(), &slabs(&caches));
+        let found = structures(&without_the_loop(), &slabs(&caches), Vec::new());
         assert_eq!(found.iter().map(|one| (&*one.name, one.fields.len())).collect::<Vec<_>>(), [("list_head", 2)]);
+    }
+
+    #[test]
+    fn devices_have_their_places() {
+        let found = structures(&without_the_loop(), &KernelPages::default(), vec![0x5_0000]);
+        let fields = vec![KernelField { name: "flags".to_owned(), from: 0, bytes: 4 }];
+        let (name, caches, places) = ("net_device".to_owned(), Vec::new(), vec![0x5_0000]);
+        assert_eq!(found, [KernelStructure { name, caches, places, bytes: 4, fields }]);
     }
 
     #[test]
     fn damaged_types_have_no_structures() {
         let whole = without_the_loop();
         for length in 0..whole.len() {
-            structures(&whole[..length], &slabs(&[("TCP", 40, false)]));
+            structures(&whole[..length], &slabs(&[("TCP", 40, false)]), Vec::new());
         }
-        assert_eq!(structures(&types(), &slabs(&[("TCP", 40, false)])), []);
+        assert_eq!(structures(&types(), &slabs(&[("TCP", 40, false)]), Vec::new()), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of chosen functions, told apart by the calling contexts of a trace.
+//! Calls of chosen functions, separated by the calling contexts of a trace.
 
 use nearmiss_record::side::Context;
 use rustc_hash::FxHashMap;

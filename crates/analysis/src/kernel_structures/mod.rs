@@ -17,8 +17,8 @@ use nearmiss_record::run::{self, Manifest, RunDir};
 use nearmiss_record::symbols::Symbols;
 use uses::Uses;
 
-/// Counts the uses of the kernel's structures in a run. `during`: names of kernel functions, during whose calls alone
-/// references count; without any, all references of the kernel do.
+/// Counts the uses of the kernel's structures in a run. `during`: names of kernel functions; references count
+/// during calls of these alone. Without any, all references of the kernel do.
 ///
 /// Errors: a trace without every access, without the kernel or without the kernel's types, or without such a function.
 pub fn kernel_structures(run: &RunDir, during: &[String]) -> Result<KernelStructures, CaseError> {

@@ -1,4 +1,4 @@
-//! Objects of the kernel's structures, by their place in slabs.
+//! Objects of the kernel's structures, by their place in slabs or elsewhere.
 
 use nearmiss_record::kernel_structures::LINE_BYTES;
 use nearmiss_record::symbols::{KernelPages, KernelStructure, PageUse, Symbols};
@@ -26,6 +26,8 @@ pub(super) struct Places<'a> {
     slabs: Vec<Option<(usize, u64)>>,
     /// Numbers of objects by run of pages and place in it.
     objects: FxHashMap<(usize, u64), u32>,
+    /// Single objects: first byte, the byte behind the last one, and the structure; ascending.
+    single: Vec<(u64, u64, usize)>,
     /// By structure: objects with references, and whether all begin with a line.
     pub found: Vec<(u64, bool)>,
     last: usize,
@@ -41,7 +43,14 @@ impl<'a> Places<'a> {
             }
             _ => None,
         };
+        let bounds = |(at, structure): (usize, &KernelStructure)| {
+            let to = |from: &u64| from.saturating_add(u64::from(structure.bytes.min(MOST_BYTES)));
+            structure.places.iter().map(|from| (*from, to(from), at)).collect::<Vec<_>>()
+        };
+        let mut single: Vec<(u64, u64, usize)> = structures.iter().enumerate().flat_map(bounds).collect();
+        single.sort_unstable();
         Places {
+            single,
             pages: &symbols.kernel_pages,
             slabs: symbols.kernel_pages.uses.iter().map(slab).collect(),
             objects: FxHashMap::default(),
@@ -53,6 +62,14 @@ impl<'a> Places<'a> {
     /// Place of a physical address; none outside of known objects.
     #[inline]
     pub fn find(&mut self, paddr: u64) -> Option<Place> {
+        let behind = self.single.partition_point(|(from, _, _)| *from <= paddr);
+        if let Some((from, to, structure)) = behind.checked_sub(1).map(|at| self.single[at])
+            && paddr < to
+        {
+            // No run of pages has this number.
+            let object = self.number((usize::MAX, from), structure, from);
+            return Some(Place { structure, object, offset: (paddr - from) as u32 });
+        }
         let page = paddr / PAGE_BYTES;
         let run = match self.pages.runs.get(self.last) {
             Some((first, pages, _)) if page.wrapping_sub(*first) < *pages => self.last,
@@ -67,13 +84,19 @@ impl<'a> Places<'a> {
         if (slot + 1).checked_mul(stride)? > pages.checked_mul(PAGE_BYTES)? {
             return None;
         }
+        let object = self.number((run, slot), structure, slot * stride);
+        Some(Place { structure, object, offset: offset as u32 })
+    }
+
+    /// Number of the object of this structure under this key, which begins at an address that ends like `start`.
+    fn number(&mut self, key: (usize, u64), structure: usize, start: u64) -> u32 {
         let next = self.objects.len() as u32;
-        let object = *self.objects.entry((run, slot)).or_insert(next);
+        let object = *self.objects.entry(key).or_insert(next);
         if object == next {
             let (objects, begins_lines) = &mut self.found[structure];
             *objects += 1;
-            *begins_lines &= (slot * stride).is_multiple_of(LINE_BYTES.into());
+            *begins_lines &= start.is_multiple_of(LINE_BYTES.into());
         }
-        Some(Place { structure, object, offset: offset as u32 })
+        object
     }
 }

@@ -221,7 +221,13 @@ mod tests {
     fn symbols() -> Symbols {
         let field = |name: &str, from| KernelField { name: name.into(), from, bytes: 8 };
         let fields = vec![field("state", 0), field("window", 64), field("queue", 72)];
-        let structure = KernelStructure { name: "tcp_sock".into(), caches: vec!["TCP".into()], bytes: 80, fields };
+        let structure = KernelStructure {
+            name: "tcp_sock".into(),
+            caches: vec!["TCP".into()],
+            bytes: 80,
+            fields,
+            ..KernelStructure::default()
+        };
         let slab = PageUse::Slab { cache: "TCP".into(), object_bytes: 80, stride_bytes: 128, is_shared: false };
         Symbols {
             insns: vec![(0, 0, 0), (1, 0, 0), (2, 0, 0)],
@@ -239,7 +245,7 @@ mod tests {
     }
 
     fn at(kind: Kind, object: u64, offset: u64, insn: u32) -> Record {
-        let paddr = 10 * 4096 + object * 128 + offset;
+        let paddr = (10 * 4096 + object * 128).wrapping_add(offset);
         let vaddr = 0xffff_8880_0000_0000 + paddr;
         Record::reference(kind, vaddr, 8, FLAG_KERNEL, InsnId(insn), paddr >> 12, 1)
     }
@@ -278,6 +284,20 @@ mod tests {
         assert_eq!([count(&uses, Some(0), RECEIVE), count(&uses, Some(0), OTHER)], [(1, 0), (1, 1)]);
         assert_eq!([count(&uses, Some(1), RECEIVE), count(&uses, Some(2), OTHER)], [(0, 1), (1, 0)]);
         assert_eq!(uses.places.found, [(3, true)]);
+    }
+
+    #[test]
+    fn an_object_outside_of_slabs_has_its_place() {
+        let mut symbols = symbols();
+        symbols.kernel_structures[0].places = vec![9 * 4096 + 64];
+        let mut uses = uses(&symbols, vec![0, 0, 0]);
+        let load = |offset| at(Kind::Load, 0, offset, OTHER);
+        let place = |page: u64, offset: u64| (page * 4096 + offset).wrapping_sub(10 * 4096);
+        // Ahead of the object, its first and its last byte, behind it.
+        uses.chunk(0, 0, &[63, 64, 143, 144].map(|offset| load(place(9, offset))));
+        uses.finish();
+        assert_eq!((visits(&uses, 0), uses.places.found[0]), (vec![(vec![0, 1], 1)], (1, true)));
+        assert_eq!([count(&uses, Some(0), OTHER), count(&uses, Some(2), OTHER)], [(1, 0), (1, 0)]);
     }
 
     #[test]
