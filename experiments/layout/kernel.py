@@ -141,8 +141,10 @@ def judged(chosen, place, release, runs, structure):
     seen = [field for field in used.values() if is_listed(field, fast)]
     others = [field for field in used.values() if field["from"] // LINE >= own and not lines([field]) & lines(listed)]
     names = ", ".join(field["name"] for field in sorted(others, key=lambda field: field["from"]))
-    print(f"{release:27} {name:10} listed fields span {len(lines(listed))} lines (authors: {authors[0]} before 6.8, {authors[1]} since),"
-          f" those used {len(lines(seen))}; used on other lines: {names or 'none'}", flush=True)
+    end = max(field["from"] + field["bytes"] for field in listed)
+    print(f"{release:27} {name:10} listed fields span {len(lines(listed))} lines (authors: {authors[0]} before 6.8, {authors[1]} since)"
+          f" from byte {min(field['from'] for field in listed):,} to {end:,}; those used span {len(lines(seen))}", flush=True)
+    print(f"{release:27} {name:10} used on other lines: {names or 'none'}", flush=True)
 
 
 def main():
