@@ -19,6 +19,7 @@ use nearmiss_record::policy::{Order, Policy};
 use nearmiss_record::run::{self, Filter, Manifest, RunDir};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -65,6 +66,8 @@ pub struct Traced {
     pub on_progress: Box<dyn Fn(usize, usize) + Send + Sync>,
     /// Held while a rehearsal goes on: each takes all CPUs.
     pub rehearsing: Mutex<()>,
+    /// Names of the remedies with a suspicion in a first recording of the command, which this one replaced.
+    pub suspected_before: BTreeSet<&'static str>,
     /// Whether what gains too little of the modelled cycles to count is rehearsed too.
     pub thorough: bool,
     /// Records at the begin of a trace, of at least twice as many, on which much may be compared before all are replayed.
@@ -113,6 +116,7 @@ impl Traced {
             aliases: evidence.aliases,
             on_progress: Box::new(|_, _| ()),
             rehearsing: Mutex::new(()),
+            suspected_before: BTreeSet::new(),
             thorough: false,
             part_records: PART_RECORDS,
             baselines: Baselines::default(),

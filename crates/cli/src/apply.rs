@@ -26,7 +26,7 @@ struct ApplyArgs {
     #[arg(last = true, required_unless_present = "pid", value_name = "CMD")]
     command: Vec<OsString>,
     /// A process that runs already, instead of a command: until it ends or you interrupt
-    #[arg(short, long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", conflicts_with = "command", value_parser = nearmiss_usage::pid)]
     pid: Option<i32>,
 }
 

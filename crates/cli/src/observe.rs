@@ -112,7 +112,7 @@ struct Instruments {
 #[group(multiple = false)]
 struct Whom {
     /// Observe this running process and what it starts
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_parser = nearmiss_usage::pid)]
     pid: Option<i32>,
     /// Observe a cgroup: a directory below /sys/fs/cgroup
     #[arg(long, value_name = "DIR")]

@@ -21,6 +21,7 @@ pub struct SnapshotArgs {
         short,
         long = "pid",
         value_name = "PID",
+        value_parser = nearmiss_usage::pid,
         group = "subject",
         conflicts_with = "warm",
         help_heading = "Running processes"

@@ -2,12 +2,14 @@
 //! that the parser reads; and how the program prints them.
 
 mod generate;
+mod pid;
 mod progress;
 mod stream;
 mod time;
 mod wrong_use;
 
 pub use generate::{GeneratedText, NotGenerated, generate};
+pub use pid::pid;
 pub use progress::{A_WHILE, Progress};
 pub use stream::{print, report};
 pub use time::time;

@@ -132,7 +132,7 @@ impl Waiting<'_> {
         Some(format!(
             "{} of the modelled cycles wait for data in {places}: the inner loop steps by {} and the outer loop by {}, so \
              that each line is fetched again for its next part. Swap the two loops, or work in tiles of a few lines in \
-             both directions",
+             both directions, before anything else: in other sets or in large pages the lines are still fetched again",
             percent(waited),
             Bytes(stride_bytes),
             Bytes(step_bytes)

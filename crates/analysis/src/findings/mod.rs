@@ -32,6 +32,12 @@ pub struct Detected<'r> {
 }
 
 impl Detected<'_> {
+    /// Names of the remedies with a suspicion that could matter.
+    pub fn suspected(&self) -> BTreeSet<&'static str> {
+        let matters = |suspicions: &Suspicions| suspicions.iter().any(|one| one.most_gain() >= LEAST_GAIN);
+        self.suspected.iter().filter(|(_, suspicions)| matters(suspicions)).map(|(remedy, _)| remedy.name).collect()
+    }
+
     /// Parts of a policy that the trace must carry for all that could matter to be rehearsed exactly, as `nearmiss trace
     /// --carry` takes them.
     pub fn missing_parts(&self, case: &Case) -> BTreeSet<&'static str> {

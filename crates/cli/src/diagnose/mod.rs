@@ -2,6 +2,7 @@
 
 mod live;
 mod moments;
+mod reached;
 mod spread;
 mod standing;
 
@@ -9,6 +10,7 @@ use crate::Remedies;
 use crate::case::How;
 use crate::destination::runs_can_be_kept;
 use crate::exit::{Interrupted, print_message};
+use crate::interrupt;
 use crate::measuring::measure;
 use crate::output::{print, terminal_width};
 use crate::phases::Phases;
@@ -150,6 +152,7 @@ fn judged(
     if covered.is_some_and(|covered| covered.ended) && !args.running.is_given() && !args.live {
         findings.notes.push(LATER.to_owned());
     }
+    findings.notes.extend(case.traced.iter().flat_map(|traced| reached::notes(traced, &detected)));
     Ok((run, findings))
 }
 
@@ -209,6 +212,15 @@ fn record(
     Ok((run, case, detected))
 }
 
+/// Whether a person ended this recording, who then waits for an answer.
+fn was_interrupted(error: &anyhow::Error) -> bool {
+    let by_a_person = error.is::<Interrupted>() && interrupt::received() == Some(signal_hook::consts::SIGINT);
+    if by_a_person {
+        interrupt::forget();
+    }
+    by_a_person
+}
+
 /// Why a command is recorded a second time.
 fn why_again(missing: &[&str]) -> String {
     match missing {
@@ -263,13 +275,24 @@ fn trace<'r>(
     print_message(&why_again(&missing.iter().copied().collect::<Vec<_>>()));
     let [tasks, fields] = ["tasks", "fields"].map(|part| missing.contains(part));
     let known = if fields { known.map(Known::of_every_access) } else { known };
+    let suspected_before = detected.suspected();
     let replays = match fields {
         true => Replays::Fields,
         false if missing.is_empty() => Replays::Detection,
         false => Replays::Blocks,
     };
     drop((detected, case));
-    run.discard();
-    let (run, case, _) = record(Look::Closer { tasks, replays, known }, budget, phases)?;
-    Ok((run, case, None))
+    match record(Look::Closer { tasks, replays, known }, budget, phases) {
+        Ok((closer, mut case, _)) => {
+            run.discard();
+            case.traced.iter_mut().for_each(|traced| traced.suspected_before.clone_from(&suspected_before));
+            Ok((closer, case, None))
+        }
+        Err(error) if was_interrupted(&error) => {
+            print_message("the second recording was interrupted; the first one is diagnosed");
+            let case = args.how.case(&run)?;
+            Ok((run, case, None))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -40,7 +40,7 @@ pub(super) fn why_no_run(directory: &Path) -> RunError {
         .collect();
     let ours = is_named_by_time(directory) || directory.join(TRACE).is_file();
     if !ours && files.iter().all(|file| recorder(file).is_none()) {
-        return RunError::NoRun(path);
+        return if path.is_file() { RunError::File(path) } else { RunError::NoRun(path) };
     }
     if is_recorded_now(directory) {
         return RunError::Unfinished(path);

@@ -96,6 +96,9 @@ pub enum RunError {
     /// The run's recorder is still at work.
     #[error("{0}: this run is still being recorded; wait for its end")]
     Unfinished(PathBuf),
+    /// There is a file, such as a program.
+    #[error("{0}: a file and no run; a command goes behind `--`: `nearmiss diagnose -- {0}`")]
+    File(PathBuf),
     /// There is no run.
     #[error("{0}: no run here (no manifest.json); record one with `nearmiss trace -- CMD`")]
     NoRun(PathBuf),

@@ -46,6 +46,13 @@ fn freed_blocks_of_all_threads_come_back_without_page_faults() {
 }
 
 #[test]
+fn an_executable_at_a_fixed_address_keeps_too() {
+    let rounds = probe("rounds-fixed", &["-no-pie", "-fno-pic"]);
+    let (text, report) = run(Workload::new([&rounds]), &Args::default());
+    assert_eq!((text.as_str(), report.keeping, report.programs_with_own_malloc), ("sum 640, no faults\n", 1, 0));
+}
+
+#[test]
 fn a_limit_gives_a_larger_top_of_the_heap_back() {
     let rounds = probe("rounds-limited", &[]);
     let (text, report) = run(Workload::new([&rounds]), &Args { at_most: Some(8 << 20) });
