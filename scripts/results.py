@@ -61,6 +61,8 @@ RESULTS = {
     "Time to an answer, and what recording costs": [
         ("answer/window.txt", "experiments/answer/window.py 7", [r"times"]),
         ("answer/real.txt", "experiments/answer/real.py", [r"native"]),
+        ("answer/parts.txt", "experiments/answer/parts.py", [r"^(?!#)"]),
+        ("answer/run.txt", "experiments/answer/run.py --no-long", [r"alone"]),
         ("answer/interrupts.txt", "experiments/answer/interrupts.py 20", [r"^at "]),
         ("answer/zen5.txt", "experiments/answer/run.py", [r"alone .*answer", r"M records:"]),
         ("foundation/slowdown.txt", "cargo bench -p nearmiss-cli --bench foundation -- slowdown", [r"×"]),
