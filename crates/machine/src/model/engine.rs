@@ -25,7 +25,7 @@ pub struct Access {
     pub site: u32,
     /// Levels, a bit each, that the first half of this reference missed: it does not miss there again.
     pub missed_before: u8,
-    /// Levels, a bit each, whose cache had the line all the same if it never saw it, as a pause leaves open.
+    /// Levels, a bit each, at which the cache had the line all the same if it never saw it, as a pause leaves open.
     pub was_there: u8,
     /// The CPU's time in cycles.
     pub now: u64,

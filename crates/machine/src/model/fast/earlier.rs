@@ -6,9 +6,15 @@ use crate::model::fast::{Fast, Walk};
 use crate::observer::Outcome;
 
 impl Fast {
+    /// Whether the cache of this step had the line before the recording, and nothing that was recorded speaks against it.
+    #[inline(always)]
+    pub(super) fn was_there(&self, walk: &Walk, step: usize, access: &Access) -> bool {
+        access.was_there >> self.caches[walk.way.at(step)].level & 1 != 0 && self.is_new_to_all(walk, step, access)
+    }
+
     /// Whether this step is behind the first, and no cache of others and none beyond the step ever saw any of the unit
     /// that caches pass on.
-    pub(super) fn is_new_to_all(&self, walk: &Walk, step: usize, access: &Access) -> bool {
+    fn is_new_to_all(&self, walk: &Walk, step: usize, access: &Access) -> bool {
         let unit = access.address >> self.plan.unit_log2 << self.plan.unit_log2;
         let saw = |at: usize| {
             let cache = &self.caches[at];

@@ -352,10 +352,7 @@ impl Fast {
                 break;
             };
             let class = missed.class;
-            if access.was_there >> level & 1 != 0
-                && class == MissClass::Compulsory
-                && self.is_new_to_all(&walk, step, access)
-            {
+            if class == MissClass::Compulsory && self.was_there(&walk, step, access) {
                 walk.found = true;
                 walk.hit_cycles = self.caches[at].latency_cycles;
                 self.bring_back(access, &walk, step, outcome);

@@ -47,7 +47,7 @@ pub(in crate::model) struct Earlier {
     twice: u64,
     /// Lines that stores wrote past the caches since the pause: none has them.
     around: FxHashSet<u64>,
-    /// By level: a line whose hash is below was in the cache. All 0 where all of the run was seen.
+    /// By level: a line with a hash below was in the cache. All 0 where all of the run was seen.
     there_below: [u64; MAX_LEVELS],
 }
 
