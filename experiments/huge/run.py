@@ -14,7 +14,7 @@ import argparse, fnmatch, os, shlex, shutil, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from ports import free_port, wait_for  # noqa: E402
-from traced import call, verified  # noqa: E402
+from traced import call, cpu, verified  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SHAPES = ["gather", "chain", "probes", "columns", "blocks", "fresh", "small", "scan", "sparse", "forks"]
@@ -72,7 +72,7 @@ def predicted(nearmiss, place, command, *options):
 def main():
     chosen = arguments()
     setting = open(SETTING).read().strip()
-    print(f"# experiments/huge/run.py --pairs {chosen.pairs}; {SETTING}: {setting}; {time.strftime('%Y-%m-%d %H:%M')}")
+    print(f"# experiments/huge/run.py --pairs {chosen.pairs}; {SETTING}: {setting}; {time.strftime('%Y-%m-%d %H:%M')}, {cpu()}")
     print("A gain is the share of the command's CPU time that is saved; in round brackets, points from predicted to measured.")
     near = []
     with tempfile.TemporaryDirectory() as place:
