@@ -53,7 +53,7 @@ pub struct StructureUse {
 }
 
 /// Visits of objects of a structure: the references to one object during one call of the function, without those during
-/// calls that it makes of functions in `during`. Where no function was chosen, the references to one object during
+/// calls that it makes of functions in `during`. Without a chosen function, the references to one object during
 /// one stay of a CPU in the kernel, without a switch to another task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Visits {

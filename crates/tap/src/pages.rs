@@ -88,7 +88,7 @@ pub(super) fn kernel_pages(memory: &Physical, facts: &PageFacts) -> KernelPages 
     Survey { memory, facts, caches: HashMap::new(), pages: KernelPages::default() }.run()
 }
 
-/// What a page's own marks show.
+/// Use of a page, as its own marks show it.
 enum Mark {
     Slab,
     Table,

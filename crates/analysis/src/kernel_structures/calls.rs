@@ -113,7 +113,7 @@ impl<T: Default> LiveCalls<T> {
         self.calls.extend(path[same..].iter().map(|node| (*node, T::default())));
     }
 
-    /// What is collected of the innermost call.
+    /// Uses that are collected of the innermost call.
     pub fn innermost(&mut self) -> Option<&mut T> {
         Some(&mut self.calls.last_mut()?.1)
     }

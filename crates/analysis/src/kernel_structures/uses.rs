@@ -16,7 +16,7 @@ const MOST_CPUS: u32 = 64;
 
 /// Lines of an object that a visit uses, ascending.
 type Lines = Vec<u32>;
-/// What a call, or a stay in the kernel, has used: lines by structure and object.
+/// Lines that a call, or a stay in the kernel, has used, by structure and object.
 type Touched = FxHashMap<(usize, u32), Lines>;
 
 /// Loads, and stores with atomics.
@@ -59,7 +59,7 @@ struct Cpu {
     context: u32,
     task: u64,
     calls: LiveCalls<Touched>,
-    /// Where no function was chosen: of this stay in the kernel.
+    /// Lines of this stay in the kernel, if no function was chosen.
     stay: Touched,
 }
 
@@ -314,7 +314,7 @@ mod tests {
         uses.finish();
         assert_eq!(visits(&uses, 0), [(vec![0, 1], 2)]);
         assert_eq!(visits(&uses, 1), [(vec![1], 1)]);
-        // What runs outside of the chosen functions does not count.
+        // References outside of the chosen functions do not count.
         assert_eq!([count(&uses, Some(0), RECEIVE), count(&uses, Some(0), OTHER)], [(4, 0), (0, 0)]);
         assert_eq!([count(&uses, Some(2), OTHER), count(&uses, Some(1), ACKNOWLEDGE)], [(0, 2), (0, 1)]);
     }

@@ -1,4 +1,4 @@
-//! What the recorded parts of a command did not reach, as far as they show it.
+//! Notes on work of a command that its recorded parts did not reach, as far as they show it.
 
 use nearmiss_analysis::{Detected, Traced};
 use nearmiss_record::model::TaskRow;

@@ -14,9 +14,11 @@ const OF_A_CLOSER_LOOK: f64 = 0.4;
 /// Records that are replayed in a second on a CPU, all remedies' and placements together, where fields are moved: as
 /// measured by hand on programs of some seconds, and half of that beside other work.
 const REPLAYED_WITH_FIELDS: f64 = 190_000.0;
-/// Where blocks and stores are: false sharing, which is replayed in both orders, has 260,000 to 1 million.
+/// Records that are replayed in a second on a CPU where blocks and stores are moved: false sharing, which is replayed in
+/// both orders, has 260,000 to 1 million (measured by hand).
 const REPLAYED: f64 = 285_000.0;
-/// Where nothing was suspected yet: rehearsals are unlikely, and detection alone has 2 million.
+/// Records that are replayed in a second on a CPU where nothing was suspected yet: rehearsals are unlikely, and detection
+/// alone has 2 million (measured by hand).
 const DETECTED: f64 = 570_000.0;
 /// CPUs that replays make use of, however many there are.
 const MOST_CPUS: f64 = 2.0;
@@ -64,7 +66,7 @@ pub(crate) enum Purpose {
     CloserLook(Replays),
 }
 
-/// What a closer look is likely to be replayed for.
+/// Purpose for which a closer look is likely to be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replays {
     /// A first look suspected nothing: it is recorded again for more of the run.
