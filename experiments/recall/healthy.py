@@ -24,6 +24,10 @@ OWN = {
     "mergesort": ["100"],
     "search-tree": ["150"],
     "shared-readers": ["500"],
+    "partitions": ["900"],
+    "scratch-kept": ["300", "1024", "3"],
+    "scratch-mapped": ["7", "1024", "220", "256"],
+    "transforms": ["8000"],
 }
 SQL = ("create table t(a, b); with recursive c(n) as (select 1 union all select n+1 from c where n<8000) insert into t "
        "select n*7919%8011, n from c; create index i on t(a); select sum(x.a*y.b) from t x join t y on x.a=y.b;")

@@ -80,6 +80,23 @@ static inline void *mapping(size_t bytes) {
     return p;
 }
 
+/* Large cleared memory, as the C library gives it. The twin's lies in pages of 2 MiB. The fault needs a machine that
+ * gives those on request only ("madvise" in /sys/kernel/mm/transparent_hugepage/enabled). */
+static inline void *paged(size_t bytes) {
+#ifdef TWIN
+    size_t large = 2 << 20, whole = (bytes + large - 1) / large * large;
+    char *p = (char *)mapping(whole + large);
+    p += (large - (uintptr_t)p % large) % large;
+    if (madvise(p, whole, MADV_HUGEPAGE) != 0)
+        planted_fail("this kernel has no large pages");
+#else
+    char *p = (char *)calloc(1, bytes);
+    if (!p)
+        planted_fail("not enough memory for that size");
+#endif
+    return p;
+}
+
 /* Puts the calling thread on the n-th CPU that it may run on, counting round. */
 static inline void pin(unsigned n) {
     cpu_set_t allowed, one;

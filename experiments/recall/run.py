@@ -172,6 +172,9 @@ def summary(results):
         "crowds": lambda s: s["kind"] == "crowd",
         "false sharing": lambda s: s["kind"] == "sharing" and s["split"],
         "true sharing": lambda s: s["kind"] == "sharing" and not s["split"],
+        "large pages": lambda s: s["kind"] == "huge",
+        "kept memory": lambda s: s["kind"] == "keep",
+        "layout": lambda s: s["kind"] == "layout",
     }.items():
         lines.append(f"  {what}: {of(sum(map(is_one, found)), sum(map(is_one, results)))}")
     programs = {result["program"] for result in results}
@@ -191,7 +194,8 @@ def summary(results):
 
 def main():
     parser = options(__doc__)
-    parser.add_argument("--half", choices=["first", "second"], help="written before or after the freeze")
+    parser.add_argument("--half", choices=["first", "second", "third"],
+                        help="written before or after the freeze, or for large pages, kept memory and layout")
     parser.add_argument("--gain", action="store_true", help="time each program beside its twin, too")
     parser.add_argument("--pairs", type=int, default=9, help="of runs for --gain")
     judge = Judge(parser.parse_args())
