@@ -23,7 +23,8 @@ MACHINES = ["host-overlap", "host"]
 HALVES = {"before": "written before the model was frozen", "after": "written after",
           "since": "written after loads behind walks and stores behind chained loads were mended",
           "contended": "written after lines that other CPUs store to were modelled",
-          "contenders": "written to model what stores, atomics and loads take that contend"}
+          "contenders": "written to model what stores, atomics and loads take that contend",
+          "remedies": "of large pages, kept memory and layout, written by somebody who had not read the detectors"}
 NEAR = 0.15
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 
@@ -93,6 +94,18 @@ CONTENDERS = {
     "mixed-static": "mixed static 8 2 200000",
     "one-four": "one static 8 4 100000",
 }
+# The third half of the planted faults, and their arguments.
+REMEDIES = {
+    "groups": ["12000"],
+    "orders": ["700"],
+    "documents": ["80"],
+    "frames": ["15"],
+    "expressions": ["60"],
+    "replies": ["200"],
+    "accounts": ["300"],
+    "timeouts": ["400000"],
+    "entities": ["1000"],
+}
 # Programs with two threads at work, which run on all CPUs; all others have one.
 SHARING = {"fields", "histogram", "tallies", "progress", "blocks", *CONTENDERS}
 
@@ -112,6 +125,8 @@ def pairs_of_commands(judge):
             found[name] = (half, built(judge, f"{HERE}/{name}.c", arguments))
     for name, arguments in CONTENDERS.items():
         found[name] = ("contenders", built(judge, f"{HERE}/contenders.c", arguments.split(), name))
+    for name, arguments in REMEDIES.items():
+        found[name] = ("remedies", built(judge, glob.glob(f"{FAULTS}/{name}.c*")[0], arguments))
     return found
 
 
