@@ -3,11 +3,12 @@
 
 Run from the repository's root after `make build`: experiments/answer/parts.py [--whole FILE] [SECONDS] [NAME ...]    (20)
 SECONDS is the time that the answer from parts may take: so little that none of the programs is recorded whole. FILE keeps
-the answers on whole runs, which take most of an hour, for another time with the same build. Prints the findings of both, and whether they agree: the same remedies with at least 2%, each gain of the whole run within the range
-that the parts state, and the shares of the waits within 10 points. All gains and waits are modelled.
+the answers on whole runs, which take most of an hour, for another time with the same build. Prints the findings of both,
+the shares of the cycles that are waited for each level, other CPUs and memory, and whether they agree: the same remedies
+with at least 2%, and each gain and each share of the whole run within the range that the parts state. All are modelled.
 """
 
-import argparse, json, os, re, subprocess, sys, tempfile
+import argparse, glob, json, os, re, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from traced import NEARMISS, SUBJECTS, cpu
@@ -20,20 +21,23 @@ SECONDS = next((word for word in given.words if word.isdigit()), "20")
 NAMES = [word for word in given.words if not word.isdigit()]
 # A finding of less is not worth its line.
 LEAST = 0.02
-MOST_POINTS_OF_WAITS = 10
-SQL = "create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<60000) insert into t select i, i*7%1000 from n; select b, count(*) from t group by b limit 3;"
+# Ranges are printed to a percent.
+ROUNDING = 0.005
+SQL = "create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<6000) insert into t select i, i*7%1000 from n; select b, count(*) from t group by b limit 3;"
 
 
 def programs(place):
     with open(f"{place}/lines", "w") as file:
         file.writelines(f"{n * 7919 % 1000003} a line to be sorted\n" for n in range(100_000))
+    with open(f"{place}/some", "w") as file:
+        file.writelines(f"{n * 7919 % 1000003} a line to be packed\n" for n in range(20_000))
     with open(f"{place}/many.c", "w") as file:
-        file.writelines(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 31}); }}\n" for i in range(500))
+        file.writelines(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 31}); }}\n" for i in range(60))
     return {
         "sort": ["sort", "-o", "/dev/null", "lines"],
         "gzip": ["gzip", "-kc", "lines"],
-        "xz": ["xz", "-6", "-kc", "lines"],
-        "python3": ["/usr/bin/python3", "-c", "d = {i: i * i for i in range(150000)}; print(sum(d.values()))"],
+        "xz": ["xz", "-1", "-kc", "some"],
+        "python3": ["/usr/bin/python3", "-c", "d = {i: i * i for i in range(30000)}; print(sum(d.values()))"],
         "sqlite3": ["sqlite3", ":memory:", SQL],
         "gcc": ["gcc", "-O2", "-c", "-o", "/dev/null", "many.c"],
         "aligned-tasks": [f"{SUBJECTS}/aligned-tasks", "--objects", "64", "--visits", "20000000"],
@@ -44,7 +48,7 @@ def programs(place):
 
 
 def diagnose(command, within, place):
-    """Its findings as {remedy: (gain, least, most)}, the share of its waits, and what was recorded."""
+    """Its findings as {remedy: (gain, least, most)}, its waits as {source: (share, least, most)}, and what was recorded."""
     words = [os.path.abspath(NEARMISS), "diagnose", "--within", within, "--runs", f"{place}/runs"]
     done = subprocess.run([*words, "--json", "--", *command], cwd=place, capture_output=True, text=True)
     if done.returncode:
@@ -55,10 +59,28 @@ def diagnose(command, within, place):
         gain = finding["prediction"]
         if gain["gain"] >= LEAST:
             found.setdefault(finding["remedy"], (gain["gain"], gain["low"], gain["high"]))
-    why = answer.get("healthy") or (answer.get("unexplained") or {}).get("why") or ""
-    waits = re.search(r"(\d+)% of (?:the|its) [\d,.]+ \w+ of CPU time[^:]*?waits", why)
     covered = next((re.match(r"Recorded: [^.]*(\.\d[^.]*)*\.", note)[0] for note in answer["notes"] if note.startswith("Recorded: ")), "recorded whole")
-    return found, int(waits[1]) if waits else None, covered
+    return found, waits(place), covered
+
+
+def waits(place):
+    """Shares of the newest run's cycles by what was waited for, with the ranges that parts of a run have."""
+    run = max(glob.glob(f"{place}/runs/*/"), key=os.path.getmtime)
+    report = subprocess.run([os.path.abspath(NEARMISS), "report", "--json", run], capture_output=True, text=True, check=True)
+    model = json.loads(report.stdout)["model"]
+    ranges, cycles = model.get("ranges"), model["totals"]["cycles"]
+
+    def share(waited, among):
+        share = waited / cycles
+        return (share, among["low"], among["high"]) if among else (share, share, share)
+
+    stalls = model["stalls"]
+    found = {"all": share(model["totals"]["stall_cycles"], ranges and ranges["all"])}
+    for level, waited in enumerate(stalls["levels"]):
+        found[f"L{level + 1}"] = share(waited, ranges and ranges["levels"][level])
+    for source in ["coherence", "first_touch", "memory_local"]:
+        found[source] = share(stalls[source], ranges and ranges[source])
+    return found
 
 
 def whole_run(name, command, place):
@@ -72,21 +94,23 @@ def whole_run(name, command, place):
     return kept[name]
 
 
+def ranged(figures):
+    return ", ".join(f"{name} {share:.0%} ({low:.0%} to {high:.0%})" if low < high else f"{name} {share:.0%}"
+                     for name, (share, low, high) in figures.items() if share >= LEAST or high >= LEAST)
+
+
 def words(found, waits):
-    gains = [f"{remedy} {gain:.1%} ({low:.1%} to {high:.1%})" for remedy, (gain, low, high) in found.items()]
-    return ", ".join(gains) or f"no finding, waits {waits}%"
+    return f"{ranged(found) or 'no finding'}; waits {ranged(waits)}"
 
 
-def disagreement(parts, whole):
+def disagreements(parts, whole):
     (found, waits, _), (all_found, all_waits, _) = parts, whole
     if set(found) != set(all_found):
-        return "other remedies"
-    for remedy, (gain, _, _) in all_found.items():
-        if not found[remedy][1] - 0.005 <= gain <= found[remedy][2] + 0.005:
-            return f"{remedy} out of its range"
-    if waits is not None and all_waits is not None and abs(waits - all_waits) > MOST_POINTS_OF_WAITS:
-        return "other waits"
-    return None
+        yield "other remedies"
+    stated = {**waits, **found}
+    for name, (share, _, _) in {**all_waits, **all_found}.items():
+        if name in stated and not stated[name][1] - ROUNDING <= share <= stated[name][2] + ROUNDING:
+            yield f"{name} out of its range"
 
 
 def main():
@@ -97,9 +121,10 @@ def main():
             if NAMES and name not in NAMES:
                 continue
             parts, whole = diagnose(command, f"{SECONDS}s", place), whole_run(name, command, place)
-            why = disagreement(parts, whole)
-            agree, tried = agree + (why is None), tried + 1
-            print(f"{name:14} parts: {words(*parts[:2])}; {parts[2]}\n{'':14} whole: {words(*whole[:2])}; {why or 'agrees'}", flush=True)
+            why = ", ".join(disagreements(parts, whole))
+            agree, tried = agree + (not why), tried + 1
+            print(f"{name:14} parts: {words(*parts[:2])}\n{'':14} {parts[2]}\n"
+                  f"{'':14} whole: {words(*whole[:2])}\n{'':14} {why or 'agrees'}", flush=True)
     print(f"{agree} of {tried} agree")
 
 

@@ -13,6 +13,8 @@ import argparse, ctypes, glob, os, random, shutil, signal, subprocess, sys, temp
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # A command that outlives what killed its wrapper has so long to end by itself, and a guardian to tidy up.
 SETTLE_S = 12
+# Entries outside a run's own places may be another run's on this machine, which removes them within so long.
+OTHERS_END_S = 180
 COMMAND = ["sh", "-c", "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done; sleep 0.3"]
 
 # By verb: its arguments, within how many seconds it is killed at the latest, and what comes into being while it runs.
@@ -150,12 +152,23 @@ def left_over(place, before):
     left = [f"process {pid} ({name})" for pid, name in descendants().items()]
     left += [f"file {path}" for path in glob.glob(f"{place}/tmp/**/*", recursive=True)]
     left += [f"file {path}" for path in temporary(f"{place}/cache")]
-    after = machine()
-    for what, there in after.items():
-        left += [f"{what} {one}" for one in sorted(there - before[what])]
     for pid in descendants():
         os.kill(pid, signal.SIGKILL)
-    return left
+    return left + staying(before)
+
+
+def added(before):
+    """Entries of the machine that were not there before."""
+    return {f"{what} {one}" for what, there in machine().items() for one in there - before[what]}
+
+
+def staying(before):
+    """Those of the entries added now that do not go when other runs on this machine end."""
+    left, ends = added(before), time.monotonic() + OTHERS_END_S
+    while left and time.monotonic() < ends:
+        time.sleep(0.5)
+        left &= added(before)
+    return sorted(left)
 
 
 def unreadable(binary, place):

@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 use crate::names::names;
+use crate::parts;
 use crate::replay::{self, CaseError, Replayable};
 use nearmiss_machine::attribution::{Attribution, DataSymbols, ModelledRun, Options, RecordedData};
 use nearmiss_machine::curve::Curve;
@@ -107,7 +108,7 @@ impl Modelled {
     pub fn into_record(self, side: &SideTables, symbols: &Symbols) -> ModelRecord {
         let dropped = side.insns.iter().map(|insn| insn.load_hits + insn.store_hits).sum();
         let exact = self.filter.index_bits == 0;
-        self.attribution.into_record(ModelledRun {
+        let mut record = self.attribution.into_record(ModelledRun {
             machine: self.machine,
             policy: Policy::default(),
             order: self.order,
@@ -117,7 +118,10 @@ impl Modelled {
             curve: self.curve.map(|curve| curve.finish(dropped, exact)),
             side,
             symbols,
-        })
+        });
+        let computing_cycles = record.totals.cycles.saturating_sub(record.totals.stall_cycles);
+        record.ranges = parts::ranges(&record.parts, computing_cycles);
+        record
     }
 }
 

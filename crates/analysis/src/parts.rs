@@ -1,6 +1,7 @@
 //! Recorded parts of a longer run: how far a gain of theirs holds for all of it.
 
 use nearmiss_record::finding::{LEAST_GAIN, SavingRange};
+use nearmiss_record::model::{RecordedPart, ShareRange, StallRanges, StallSources};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cost of one recorded part.
@@ -64,6 +65,32 @@ pub(crate) fn interval(
     of_whole_run(&before.iter().zip(after).zip(beside).map(part).collect::<Vec<_>>())
 }
 
+/// Ranges of what a run waits for. `computing_cycles` are the cycles of all parts that no stall is in.
+pub(crate) fn ranges(parts: &[RecordedPart], computing_cycles: u64) -> Option<StallRanges> {
+    let before: Vec<PartCost> = parts
+        .iter()
+        .map(|part| PartCost { instructions: part.instructions, stall_cycles: part.stalls.total() })
+        .collect();
+    let share = |source: &dyn Fn(&StallSources) -> u64| {
+        let without = before
+            .iter()
+            .zip(parts)
+            .map(|(cost, part)| PartCost { stall_cycles: cost.stall_cycles - source(&part.stalls), ..*cost });
+        let range = interval(&before, &without.collect::<Vec<_>>(), computing_cycles, &[])?;
+        Some(ShareRange { low: range.low.max(0.0), high: range.high.min(1.0) })
+    };
+    let level = |level: usize| share(&|stalls| stalls.levels.get(level).copied().unwrap_or(0));
+    Some(StallRanges {
+        all: share(&StallSources::total)?,
+        levels: (0..parts.first()?.stalls.levels.len()).map(level).collect::<Option<_>>()?,
+        coherence: share(&|stalls| stalls.coherence)?,
+        first_touch: share(&|stalls| stalls.first_touch)?,
+        memory_local: share(&|stalls| stalls.memory_local)?,
+        memory_remote: share(&|stalls| stalls.memory_remote)?,
+        other: share(&|stalls| stalls.other)?,
+    })
+}
+
 /// Two-sided 95% quantile of Student's t.
 fn student_t(degrees: usize) -> f64 {
     StudentsT::new(0.0, 1.0, degrees as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
@@ -106,6 +133,23 @@ mod tests {
         assert_eq!((unlike.low, unlike.gaining_parts), (0.0, 2));
         // Savings of 40 ± 40 in parts of 200 cycles: 20% ± t(3) 11.5%.
         assert!((unlike.high - (0.2 + 3.182_446 * 0.2 / 3f64.sqrt())).abs() < 1e-5, "{unlike:?}");
+    }
+
+    #[test]
+    fn what_parts_wait_for_has_a_range() {
+        let part = |levels: u64, other: u64| RecordedPart {
+            instructions: 100,
+            stalls: StallSources { levels: vec![0, levels], other, ..StallSources::default() },
+        };
+        let alike = ranges(&[part(60, 40), part(60, 40)], 200).unwrap();
+        let near =
+            |range: ShareRange, share: f64| (range.low - share).abs() < 1e-12 && (range.high - share).abs() < 1e-12;
+        assert!(near(alike.all, 0.5) && near(alike.levels[1], 0.3) && near(alike.other, 0.2), "{alike:?}");
+        assert!(near(alike.levels[0], 0.0) && near(alike.coherence, 0.0), "{alike:?}");
+        // Parts of 200 and 120 cycles, of which 100 and 20 wait: three eighths, with a t(1) of 12.7 between 0 and all.
+        let unlike = ranges(&[part(60, 40), part(20, 0)], 200).unwrap();
+        assert_eq!(unlike.all, ShareRange { low: 0.0, high: 1.0 });
+        assert_eq!(ranges(&[part(60, 40)], 100), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod run;
 mod schema;
 pub mod shared_line;
 pub mod side;
+mod stalls;
 pub mod symbols;
 pub mod trace;
 pub mod units;

@@ -7,7 +7,9 @@
 use crate::machine::Machine;
 pub use crate::object_kind::ObjectKind;
 use crate::policy::{Order, Policy};
+
 pub use crate::shared_line::{LineSharing, SharedLineRow, Tenant};
+pub use crate::stalls::{RecordedPart, ShareRange, StallRanges, StallSources};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -180,33 +182,6 @@ impl AddAssign<&Tally> for Tally {
     }
 }
 
-/// Stall cycles by where the CPU waited: first that fits, coherence before the rest. Sums to the total's
-/// `stall_cycles`; all zero if the model did not separate them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StallSources {
-    /// Reference or fetch that hit at this level, nearest first.
-    pub levels: Vec<u64>,
-    /// A true or false sharing miss at any level, a line modified in another CPU's cache, or an invalidation of others.
-    pub coherence: u64,
-    /// Memory, by first touches: the total's `first_touch_cycles`. In older records, they are among the next two.
-    #[serde(default)]
-    pub first_touch: u64,
-    /// Memory of the own node.
-    pub memory_local: u64,
-    /// Memory of another node.
-    pub memory_remote: u64,
-    /// Write buffers, a busy bus, and all that fits nowhere else.
-    pub other: u64,
-}
-
-impl StallSources {
-    /// All sources.
-    pub fn total(&self) -> u64 {
-        let memory = self.first_touch + self.memory_local + self.memory_remote;
-        self.levels.iter().sum::<u64>() + self.coherence + memory + self.other
-    }
-}
-
 /// The whole record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelRecord {
@@ -227,6 +202,12 @@ pub struct ModelRecord {
     /// Sources of the stall cycles of `totals`.
     #[serde(default)]
     pub stalls: StallSources,
+    /// Recorded parts, if there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<RecordedPart>,
+    /// How far the shares of `stalls` hold for the whole run, if parts of it were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranges: Option<StallRanges>,
     /// Other tasks: the kernel's own threads, the guest's init, and interrupts on idle CPUs; not part of `totals`.
     pub others: Tally,
     /// Idle loops of the guest's CPUs; not part of `totals`.

@@ -89,7 +89,14 @@ fn waiting(traced: &Traced) -> String {
     let named = reasons.iter().filter(|(_, cycles)| cycles * 100 >= totals.cycles).take(NAMED);
     let named: Vec<String> = named.map(|(words, cycles)| format!("{} for {words}", share(*cycles))).collect();
     let named = if named.is_empty() { String::new() } else { format!(": {}", listed(&named, "and")) };
-    format!("{} of {recorded} (modelled) waits for caches and memory{named}", share(totals.stall_cycles))
+    let waits = share(totals.stall_cycles);
+    format!("{waits} of {recorded} (modelled{}) waits for caches and memory{named}", beyond_the_parts(model))
+}
+
+/// Clause on the share of the waits where what was not recorded counts as well.
+fn beyond_the_parts(model: &ModelRecord) -> String {
+    let range = model.ranges.as_ref().map(|ranges| ranges.all);
+    range.map_or(String::new(), |all| format!("; {} with what lay between the parts", all.words()))
 }
 
 #[cfg(test)]

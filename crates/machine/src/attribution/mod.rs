@@ -24,6 +24,7 @@ mod ledger;
 mod names;
 mod objects;
 mod pages;
+mod parts;
 mod pressure;
 mod remote;
 mod repeats;
@@ -36,7 +37,6 @@ mod spacing;
 mod spread;
 mod stack_tables;
 mod stack_variables;
-mod stalls;
 mod task_tables;
 mod tasks;
 mod touches;
@@ -69,9 +69,10 @@ use nearmiss_code::CodeMap;
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::maps::{Event, MapLog};
-use nearmiss_record::model::{MAX_LEVELS, PageOffsets, StallSources};
+use nearmiss_record::model::{MAX_LEVELS, PageOffsets};
 use nearmiss_record::reference::{Control, Kind, Record, Usage};
 use pages::PageSet;
+use parts::Parts;
 use pressure::Pressure;
 use repeats::{Miss, Repeats};
 use rustc_hash::FxHashMap;
@@ -141,7 +142,7 @@ pub struct Attribution {
     sharing: SharedLines,
     page_offsets: PageOffsets,
     pressure: Pressure,
-    stalls: StallSources,
+    parts: Parts,
     /// Pages that user mode missed on.
     user_pages: PageSet,
     /// Instructions that tasks reported, by [`Class`], then user and kernel.
@@ -190,7 +191,7 @@ impl Attribution {
             sharing,
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             pressure: Pressure::new(levels),
-            stalls: StallSources { levels: vec![0; levels], ..StallSources::default() },
+            parts: Parts::new(levels),
             user_pages: PageSet::default(),
             reported: Default::default(),
             kept_by: Default::default(),
@@ -268,6 +269,7 @@ impl Attribution {
             Owner::Others => return self.count_outcome_of_others(vcpu, record, outcome),
             apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
+        self.parts.add_stall(outcome);
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
         if kernel {
             self.callers.waited(vcpu, outcome.stall_cycles);
@@ -364,7 +366,6 @@ impl Attribution {
         for row in [&mut insn.misses, &mut self.cpus[vcpu].misses, misses] {
             self.ledger.add_all(row, record, outcome, count);
         }
-        *stalls::source(&mut self.stalls, outcome) += count.stall_cycles;
         self.stack(context, record, outcome, count);
         let Some(object) = object else {
             return self.ledger.add_all(&mut self.code.misses, record, outcome, count);
@@ -432,7 +433,8 @@ impl Observer for Attribution {
                 let seen = self.seen();
                 self.log.task(seen, *task, *tgid);
             }
-            Control::Mark { usage, .. } => {
+            Control::Mark { number, usage } => {
+                self.parts.mark(*number);
                 self.settle_all();
                 self.report(vcpu, usage);
                 self.running.control(vcpu as u32, control);
@@ -480,9 +482,13 @@ impl Observer for Attribution {
         self.count_outcome(vcpu, reference.record, outcome, false);
     }
 
-    // Instructions come from the tables beside the stream: a record's count belongs to the code that ran since the last
+    // Those of the tables come from beside the stream: a record's count belongs to the code that ran since the last
     // record, which may be another task's.
-    fn instructions(&mut self, _: u32, _: u64) {}
+    fn instructions(&mut self, vcpu: u32, instructions: u64) {
+        if self.running.owner(index(vcpu, self.cpus.len())) == Owner::Command {
+            self.parts.add_instructions(instructions);
+        }
+    }
 
     fn drained(&mut self, last: &Effective, full: u8, partial: u8, home: u8) {
         let line_paddr = last.address & !u64::from(self.options.line_bytes - 1);

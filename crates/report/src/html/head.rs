@@ -91,7 +91,7 @@ fn cycles(report: &Report) -> Markup {
         }
         ul.legend {
             @for (i, (row, share)) in rows.iter().zip(shares_tenths(&parts)).enumerate() {
-                li { span.swatch.{ "c" (i % 8) } {} (row.on) " " b { (tenths(row.cycles, share)) } " " span.quiet { (scaled(row.cycles)) } }
+                li { span.swatch.{ "c" (i % 8) } {} (row.on) " " b { (tenths(row.cycles, share)) } " " span.quiet { (scaled(row.cycles)) @if let Some(range) = row.range { ", " (range.words()) " with what lay between the parts" } } }
             }
         }
     }

@@ -8,7 +8,11 @@ use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths
 use crate::order;
 use crate::sentence::sentence;
 use crate::wall::before_the_window;
+use nearmiss_record::model::ShareRange;
 use nearmiss_record::policy::{AddressPolicy, HomePolicy, PlacePolicy, Policy, StorePolicy};
+
+/// Explains the ranges of the shares, where parts of a run were recorded.
+const OF_WHOLE_RUN: &str = " (last: of the whole run, 95% confidence)";
 
 impl Page<'_> {
     pub(super) fn head(&mut self) {
@@ -67,17 +71,20 @@ impl Page<'_> {
         let rows = spent(&self.report.model, &self.report.levels);
         let parts: Vec<u64> = rows.iter().map(|r| r.cycles).collect();
         let shares = shares_tenths(&parts);
-        self.title("Where the modelled cycles went");
+        let ranged = rows.iter().any(|row| row.range.is_some());
+        self.title(&format!("Where the modelled cycles went{}", if ranged { OF_WHOLE_RUN } else { "" }));
         const LABEL: usize = 30;
-        let bar_width = self.options.width - LABEL - 2 - 8 - 10;
+        let range_width = if ranged { 16 } else { 0 };
+        let bar_width = self.options.width - LABEL - 2 - 8 - 10 - range_width;
         for (row, share) in rows.iter().zip(shares) {
             let length = (bar_width as f64 * f64::from(share) / 1000.0).round() as usize;
             let bar = cell(&"█".repeat(length), bar_width);
             self.line(&format!(
-                "  {}{}{}  {bar}",
+                "  {}{}{}{}  {bar}",
                 cell(&row.on, LABEL - 2),
                 right(&scaled(row.cycles), 10),
-                right(&tenths(row.cycles, share), 8)
+                right(&tenths(row.cycles, share), 8),
+                right(&row.range.map_or(String::new(), ShareRange::words), range_width)
             ));
         }
     }

@@ -35,6 +35,30 @@ fn a_healthy_program() {
 }
 
 #[test]
+fn shares_of_recorded_parts_have_ranges() {
+    use nearmiss_record::model::{ShareRange, StallRanges};
+    let mut builder = support::run_queue();
+    let range = |low, high| ShareRange { low, high };
+    let levels = vec![range(0.0, 0.0), range(0.0, 0.001), range(0.4, 0.55)];
+    let memory_local = range(0.052, 0.73);
+    builder.model.ranges = Some(StallRanges { all: range(0.8, 0.95), levels, memory_local, ..StallRanges::default() });
+    let text = plain(builder, Options::default());
+    assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("Where the")).take(6).collect();
+    let wanted = [
+        "Where the modelled cycles went (last: of the whole run, 95% confidence)",
+        "  computing                       25.0 M   10.8%     5.0% to 20%",
+        "  waiting for L2                  58,800    0.0%    0.0% to 0.1%",
+        "  waiting for L3                   110 M   47.7%      40% to 55%",
+        "  waiting for another CPU         4.86 M    2.1%    0.0% to 0.0%",
+        "  waiting for memory              91.2 M   39.4%     5.2% to 73%",
+    ];
+    for (row, wanted) in rows.iter().zip(wanted) {
+        assert!(row.starts_with(wanted), "{row}");
+    }
+}
+
+#[test]
 fn look_ups_of_pages_are_approximate_where_the_filter_dropped_some() {
     use nearmiss_record::model::Translation;
     let page = |index_bits| {

@@ -159,6 +159,8 @@ impl Builder {
                 notes: vec![],
                 totals: empty(),
                 stalls: StallSources { levels: vec![0; caches.len()], ..Default::default() },
+                parts: vec![],
+                ranges: None,
                 others: empty(),
                 idle: empty(),
                 ticks: empty(),
