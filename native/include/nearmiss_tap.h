@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 6u
+#define NM_ABI_VERSION 7u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
@@ -222,12 +222,17 @@ struct nm_control {
     uint32_t opened_by; /* the process that executed BEGIN */
     uint32_t closed_by; /* the process that executed END; 0 where something else closed the window */
     uint32_t paused;    /* 1: between two parts of the run */
+    uint32_t changes;   /* between parts and pauses, where the plugin can time them itself; written last */
+    uint64_t changed_ns; /* the guest's clock at the last change */
 
     /* consumer, while running */
     _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */
     uint32_t plugin_waits;          /* plugin sets it before it sleeps on `consumed` */
     uint32_t stop;                  /* 1: close the window now */
-    uint32_t pause;                 /* 1: run without callbacks, inside the window, until this is 0 again */
+    uint32_t pause;                 /* 1: run without callbacks, inside the window, until this is 0 again; the plugin
+                                       writes it too, where it ends parts and pauses itself */
+    uint64_t part_ns, pause_ns;     /* the next part and the next pause end after this time of the guest's clock; 0: when
+                                       the consumer requests it */
     /* Functions of languages' runtimes that give out memory, as Go's runtime.mallocgc: the first ones have an address
      * and the first 8 bytes of code there. The address is written last. */
     struct nm_allocator {
@@ -254,7 +259,7 @@ _Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_c
 _Static_assert(offsetof(struct nm_control, ordered_stores) == 1812, "nm_control.ordered_stores");
 _Static_assert(offsetof(struct nm_control, published) == 1856, "nm_control.published");
 _Static_assert(offsetof(struct nm_control, managed_heaps) == 1824, "nm_control.managed_heaps");
-_Static_assert(offsetof(struct nm_control, allocators) == 2264, "nm_control.allocators");
+_Static_assert(offsetof(struct nm_control, allocators) == 2280, "nm_control.allocators");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 
 #endif

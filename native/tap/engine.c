@@ -95,6 +95,27 @@ void engine_run_alone(void (*does)(void *cpu, void *data), void *data)
     async_safe_run_on_cpu(qemu_get_cpu(0), does, data);
 }
 
+int engine_has_clock(void) { return qemu_clock_get_ns && timer_init_full && timer_mod_ns && timer_del; }
+
+uint64_t engine_now_ns(void) { return (uint64_t)qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL); }
+
+/* A timer of the guest's clock ends the slice of instructions that runs: `does` is called at the very instruction. */
+void engine_alarm(uint64_t after_ns, void (*does)(void *unused))
+{
+    static struct qemu_timer *alarm;
+    if (!alarm) {
+        alarm = aligned_alloc(16, sizeof *alarm);
+        if (!alarm)
+            return;
+        memset(alarm, 0, sizeof *alarm);
+        timer_init_full(alarm, NULL, QEMU_CLOCK_VIRTUAL, QEMU_NANOSECONDS, 0, does, NULL);
+    }
+    if (after_ns)
+        timer_mod_ns(alarm, (int64_t)(engine_now_ns() + after_ns));
+    else
+        timer_del(alarm);
+}
+
 /* From QEMU 8.2 on a block that is translated for one CPU at a time has that CPU's number in it (gen_cpu_index in
  * accel/tcg/plugin-gen.c), and the other CPUs run it too. A block for parallel CPUs reads the number as it runs. */
 int engine_number_vcpus(void)

@@ -17,6 +17,12 @@ void engine_on_translation(void (*callback)(struct qemu_plugin_tb *));
 void engine_reset(void (*then)(void *unused));
 /* Calls `does` with one of the vCPUs and `data`, from the thread that runs them, while none of them runs. */
 void engine_run_alone(void (*does)(void *cpu, void *data), void *data);
+/* 1: `engine_now_ns` and `engine_alarm` work. */
+int engine_has_clock(void);
+/* The guest's clock: of its instructions, where QEMU counts them. */
+uint64_t engine_now_ns(void);
+/* Calls `does` between two instructions, once the guest's clock has gone on for so long; 0: never. There is one alarm. */
+void engine_alarm(uint64_t after_ns, void (*does)(void *unused));
 /* 1: this QEMU can drop its code again and again. */
 int engine_can_pause(void);
 /* Makes callbacks name the vCPU that runs, with several of them in one TCG thread; -1 where this QEMU cannot. */

@@ -44,12 +44,37 @@ static void go_on(struct vcpu *v)
     __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_PAUSED, __ATOMIC_RELAXED);
 }
 
+static void change(void *cpu, void *wanted);
+
+/* The part or the pause under way has had its time: parts and pauses of the same lengths, by the clock of the guest's
+ * instructions, make each stretch of the run as likely to be recorded as any other, however fast QEMU runs it. */
+static void time_is_over(void *unused)
+{
+    (void)unused;
+    if (__atomic_exchange_n(&changing, 1, __ATOMIC_SEQ_CST))
+        return;
+    const int pauses = !tap.control->paused;
+    __atomic_store_n(&tap.control->pause, (uint32_t)pauses, __ATOMIC_RELEASE);
+    engine_run_alone(change, pauses ? &changing : NULL);
+}
+
+/* A change is made: a part begins, or a pause. */
+static void changed(int is_paused, const uint64_t *length_ns)
+{
+    __atomic_store_n(&tap.control->paused, (uint32_t)is_paused, __ATOMIC_RELEASE);
+    __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+    if (!engine_has_clock())
+        return;
+    tap.control->changed_ns = engine_now_ns();
+    __atomic_fetch_add(&tap.control->changes, 1, __ATOMIC_RELEASE);
+    engine_alarm(__atomic_load_n(length_ns, __ATOMIC_RELAXED), time_is_over);
+}
+
 static void paused(void *unused)
 {
     (void)unused;
     engine_on_translation(window_look_for_triggers);
-    __atomic_store_n(&tap.control->paused, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+    changed(1, &tap.control->pause_ns);
 }
 
 static void begin_part(void)
@@ -59,8 +84,7 @@ static void begin_part(void)
         every_vcpu(go_on);
         engine_on_translation(translate_block);
     }
-    __atomic_store_n(&tap.control->paused, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+    changed(0, &tap.control->part_ns);
 }
 
 static void resumed(void *unused)

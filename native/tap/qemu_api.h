@@ -80,6 +80,17 @@ __attribute__((weak)) QEMU_IMPORT void cpu_exit(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);
+/* The clock of the guest, in nanoseconds: of its instructions, where QEMU counts them. */
+enum { QEMU_CLOCK_VIRTUAL = 1, QEMU_NANOSECONDS = 1 };
+/* Larger than any release's QEMUTimer. */
+struct qemu_timer {
+    _Alignas(16) char bytes[256];
+};
+__attribute__((weak)) QEMU_IMPORT int64_t qemu_clock_get_ns(int clock);
+__attribute__((weak)) QEMU_IMPORT void timer_init_full(struct qemu_timer *, void *group, int clock, int scale,
+                                                       int attributes, void (*)(void *), void *data);
+__attribute__((weak)) QEMU_IMPORT void timer_mod_ns(struct qemu_timer *, int64_t expires_ns);
+__attribute__((weak)) QEMU_IMPORT void timer_del(struct qemu_timer *);
 /* Appends a register, by GDB's number, to an array of glib's, and returns its bytes. */
 struct byte_array {
     uint8_t *data;

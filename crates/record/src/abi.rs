@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -185,22 +185,30 @@ pub struct ControlPage {
     pub closed_by: u32,
     /// Plugin: 1 between two parts of the run.
     pub paused: u32,
+    /// Plugin: changes between parts and pauses, where it can time them itself, by the guest's clock.
+    pub changes: u32,
+    /// Plugin: the guest's clock at the last change, in nanoseconds.
+    pub changed_ns: u64,
     /// Padding to the consumer's cache line.
-    pub padding1: [u32; 15],
+    pub padding1: [u32; 12],
     /// Consumer: chunks given back, ever.
     pub consumed: u64,
     /// Plugin: asleep on `consumed`.
     pub plugin_waits: u32,
     /// Consumer: 1 closes the window.
     pub stop: u32,
-    /// Consumer: 1 pauses the recording, 0 goes on with it.
+    /// Consumer: 1 pauses the recording, 0 goes on with it. The plugin writes it too, where it times parts itself.
     pub pause: u32,
     /// Zero.
     pub reserved1: u32,
+    /// Consumer: the next part ends after so many nanoseconds of the guest's clock; 0: when requested.
+    pub part_ns: u64,
+    /// Consumer: the next pause ends after so many nanoseconds of the guest's clock; 0: when requested.
+    pub pause_ns: u64,
     /// Consumer: addresses and first 8 bytes of such functions; 0: none.
     pub allocators: [[u64; 2]; ALLOCATORS],
     /// Padding to 64 bytes.
-    pub padding2: [u64; 5],
+    pub padding2: [u64; 3],
 }
 
 /// `enum nm_state`.
@@ -240,6 +248,6 @@ const _: () = {
     assert!(offset_of!(ControlPage, stop) == 2252);
     assert!(offset_of!(ControlPage, pause) == 2256);
     assert!(offset_of!(ControlPage, managed_heaps) == 1824);
-    assert!(offset_of!(ControlPage, allocators) == 2264);
+    assert!(offset_of!(ControlPage, allocators) == 2280);
     assert!(size_of::<ControlPage>() == 2432);
 };

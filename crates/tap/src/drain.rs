@@ -117,12 +117,13 @@ impl Drain<'_> {
         let (Some(opened), _) = watch.times() else { return };
         if let Some(plan) = self.plan {
             let schedule = flow.schedule.get_or_insert_with(|| Schedule::begin(plan, opened));
-            match schedule.look(now, flow.drained.records - flow.ahead, ring.is_paused()) {
+            match schedule.look(now, ring.seen(flow.drained.records - flow.ahead)) {
                 Some(Due::Pause) => ring.pause(true),
                 Some(Due::GoOn) => ring.pause(false),
                 Some(Due::End) => ring.stop(),
                 None => {}
             }
+            ring.set_lengths(schedule.offer(now));
         }
         if let Some(on_progress) = self.on_progress {
             let (part, paused) = flow.schedule.as_ref().map_or((1, false), Schedule::part);

@@ -11,5 +11,6 @@ pub mod parts;
 pub mod ring;
 pub mod session;
 mod structures;
+mod timing;
 mod watch;
 pub mod window;

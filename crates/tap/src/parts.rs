@@ -1,6 +1,10 @@
 //! Parts of a run of unknown length: when recording pauses, goes on, and ends with the command.
 
+use crate::timing::{Lengths, Seen, Timing};
 use std::time::{Duration, Instant};
+
+/// A part or a pause that the plugin does not end itself in so many times its length is ended on request.
+const PATIENCE: u32 = 3;
 
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +83,15 @@ pub(crate) struct Schedule {
     pause: Duration,
     records: u64,
     records_before: u64,
+    /// A change was requested and is not made yet.
+    requested: bool,
+    /// Changes that were seen.
+    changes: u32,
+    timing: Timing,
+    /// Lengths at the begin of the part or pause that goes on.
+    lengths: Lengths,
+    /// Lengths that the plugin has for the next ones.
+    offered: Lengths,
     /// Time and records of the first part, once it is over.
     of_first: (Duration, u64),
     covered: Covered,
@@ -95,31 +108,67 @@ impl Schedule {
             pause: Duration::ZERO,
             records: 0,
             records_before: 0,
+            requested: false,
+            changes: 0,
+            timing: Timing::begin(now),
+            lengths: Lengths::default(),
+            offered: Lengths::default(),
             of_first: (Duration::ZERO, 0),
             covered: Covered { parts: 1, ..Covered::default() },
         }
     }
 
-    /// Returns the action due at `now`, when `records` were sent since the window opened. `is_paused`: the plugin's
-    /// state, which follows a requested change after a moment, on a busy machine a long one.
-    pub(crate) fn look(&mut self, now: Instant, records: u64, is_paused: bool) -> Option<Due> {
+    /// Returns the action due at `now`. The plugin's state follows a requested change after a moment, on a busy machine a
+    /// long one, and changes without a request where the plugin times itself.
+    pub(crate) fn look(&mut self, now: Instant, seen: Seen) -> Option<Due> {
+        let Seen { records, is_paused, .. } = seen;
         self.records = records;
+        self.timing.look(now, seen);
         if now - self.began >= self.plan.whole || records >= self.plan.all_records {
             return (!std::mem::replace(&mut self.covered.ended, true)).then_some(Due::End);
         }
-        if is_paused != self.paused {
-            self.wait_for_change(now);
+        let made = seen.changes.wrapping_sub(std::mem::replace(&mut self.changes, seen.changes));
+        if made > 1 {
+            self.catch_up(now, is_paused, made);
             return None;
         }
+        if is_paused != self.paused {
+            match self.requested {
+                true => self.wait_for_change(now),
+                false => self.follow(now),
+            }
+            return None;
+        }
+        if std::mem::replace(&mut self.requested, false) {
+            self.lengths = self.offered;
+        }
         if self.paused {
-            return (now - self.since >= self.pause).then(|| self.go_on(now));
+            let timed = self.lengths.pause_ns != 0;
+            return (now - self.since >= self.pause * patience(timed)).then(|| self.go_on(now));
         }
         let (longest, most) = match self.covered.parts {
             1 => (self.plan.first, self.plan.first_records),
             _ => (self.plan.longest, self.plan.records),
         };
-        let of_part = records - self.records_before;
-        (now - self.since >= longest || of_part >= most).then(|| self.rest(now))
+        let (of_part, patience) = (records - self.records_before, patience(self.lengths.part_ns != 0));
+        let is_over = now - self.since >= longest * patience || of_part >= most.saturating_mul(patience.into());
+        is_over.then(|| self.rest(now))
+    }
+
+    /// Returns the lengths of the next part and of the next pause, for the plugin.
+    pub(crate) fn offer(&mut self, now: Instant) -> Lengths {
+        let pause = if self.paused { self.pause } else { self.next_pause(now) };
+        self.offered = Lengths {
+            part_ns: self.timing.part_ns(self.plan.records, self.plan.longest),
+            pause_ns: self.timing.pause_ns(pause.mul_f64(unevenness(self.covered.parts))),
+        };
+        self.offered
+    }
+
+    /// The plugin made a change without a request.
+    fn follow(&mut self, now: Instant) {
+        let _ = if self.paused { self.go_on(now) } else { self.rest(now) };
+        (self.requested, self.lengths) = (false, self.offered);
     }
 
     /// A pause and a part begin when they are made: a part goes on until then.
@@ -130,15 +179,29 @@ impl Schedule {
         (self.since, self.records_before) = (now, self.records);
     }
 
+    /// The plugin made several changes since the last look: so long parts and pauses have half of the time each.
+    fn catch_up(&mut self, now: Instant, is_paused: bool, made: u32) {
+        let begun = if is_paused { made / 2 } else { made.div_ceil(2) };
+        self.covered.parts += begun - u32::from(self.requested && !self.paused).min(begun);
+        self.covered.recorded += (now - self.since) / 2;
+        (self.since, self.records_before) = (now, self.records);
+        (self.paused, self.requested, self.lengths) = (is_paused, false, self.offered);
+    }
+
     fn rest(&mut self, now: Instant) -> Due {
-        self.pause = match self.plan.pauses {
+        self.pause = self.next_pause(now);
+        self.covered.recorded += now - self.since;
+        (self.paused, self.since, self.requested) = (true, now, true);
+        Due::Pause
+    }
+
+    /// The pause behind the part that goes on, if the part ends now.
+    fn next_pause(&self, now: Instant) -> Duration {
+        match self.plan.pauses {
             Pauses::Growing { first, .. } if self.covered.parts == 1 => first,
             Pauses::Growing { by, .. } => self.pause.mul_f64(by),
             Pauses::Filling => self.filling(now),
-        };
-        self.covered.recorded += now - self.since;
-        (self.paused, self.since) = (true, now);
-        Due::Pause
+        }
     }
 
     /// The pause behind the part that ends now, if all that follow are like those so far, the first left out. A part sends
@@ -163,6 +226,7 @@ impl Schedule {
         }
         self.covered.parts += 1;
         (self.paused, self.since, self.records_before) = (false, now, self.records);
+        self.requested = true;
         Due::GoOn
     }
 
@@ -173,15 +237,30 @@ impl Schedule {
 
     /// The window closed at `now`, in a pause or not. A part that was requested last and never began does not count.
     pub(crate) fn end(mut self, now: Instant, is_paused: bool) -> Covered {
-        if !is_paused {
-            self.covered.recorded += now - self.since;
-        } else if !self.paused {
+        if !self.paused && is_paused && self.requested {
             self.covered.parts -= 1;
+        } else if !self.paused || !is_paused {
+            self.covered.recorded += now - self.since;
         }
         self.covered.reached = now - self.began;
         self.covered.paused = is_paused || self.covered.parts > 1;
         self.covered
     }
+}
+
+/// Share of its planned length that the pause behind part `number` has: pauses of one length would meet a program that
+/// repeats itself in as many instructions always at the same place. 0.25 to 1.75, as likely each, and alike in each run.
+fn unevenness(number: u32) -> f64 {
+    // The output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+    let mut mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    0.25 + 1.5 * ((mixed ^ mixed >> 31) >> 32) as f64 / (1u64 << 32) as f64
+}
+
+/// How many times its length a part or a pause may take before its end is requested.
+fn patience(timed: bool) -> u32 {
+    if timed { PATIENCE } else { 1 }
 }
 
 #[cfg(test)]
@@ -209,6 +288,10 @@ mod tests {
         Parts { first, first_records: 250, longest: first, records: 250, pauses, ..plan() }
     }
 
+    fn untimed(records: u64, is_paused: bool) -> Seen {
+        Seen { records, is_paused, ..Seen::default() }
+    }
+
     /// Looks every millisecond; a part sends `rate` records in each.
     fn run(rate: u64, length: u32) -> (Vec<(u32, Due)>, Covered) {
         run_of(plan(), rate, length)
@@ -227,7 +310,7 @@ mod tests {
         for ms in 1..=length {
             paused |= pause_at.is_some_and(|at| at < ms);
             records += if paused { 0 } else { rate };
-            if let Some(due) = schedule.look(began + ms * MS, records, paused) {
+            if let Some(due) = schedule.look(began + ms * MS, untimed(records, paused)) {
                 seen.push((ms, due));
                 pause_at = (due == Due::Pause).then_some(ms + late);
                 paused &= due != Due::GoOn;
@@ -285,6 +368,57 @@ mod tests {
         assert!(covered.reached > 850 * MS && covered.parts >= 5, "{covered:?}");
     }
 
+    /// A plugin that times itself: a millisecond of a pause is a second of the guest in slow phases, which are every other
+    /// 40 s of the guest, and four in fast ones; a millisecond of a part is an eighth of it. Returns the part's share of
+    /// the slow phases, and what was covered.
+    fn share_of_slow_phases(plan: Parts) -> (f64, Covered) {
+        const SECOND: u64 = 1_000_000_000;
+        let (began, mut records, mut clock, mut slow, mut parts_ns) = (Instant::now(), 0, SECOND, 0u64, 0u64);
+        let mut schedule = Schedule::begin(plan, began);
+        let (mut seen, mut alarm) = (Seen::default(), u64::MAX);
+        for ms in 1.. {
+            let is_slow = clock / (40 * SECOND) % 2 == 0;
+            let speed = if is_slow { SECOND } else { 4 * SECOND } / if seen.is_paused { 1 } else { 8 };
+            if !seen.is_paused {
+                records += speed * 80 / SECOND;
+                parts_ns += speed;
+                slow += if is_slow { speed } else { 0 };
+            }
+            clock += speed;
+            let due = schedule.look(began + ms * MS, Seen { records, ..seen });
+            let changes = due.is_some() || clock >= alarm;
+            if due == Some(Due::End) {
+                return (slow as f64 / parts_ns as f64, schedule.end(began + ms * MS, seen.is_paused));
+            }
+            if changes {
+                let Lengths { part_ns, pause_ns } = schedule.offer(began + ms * MS);
+                seen = Seen { is_paused: !seen.is_paused, changes: seen.changes + 1, changed_ns: clock, ..seen };
+                let length = if seen.is_paused { pause_ns } else { part_ns };
+                alarm = if length == 0 { u64::MAX } else { clock + length };
+            }
+        }
+        unreachable!("a plan ends")
+    }
+
+    #[test]
+    fn a_plugin_that_times_itself_records_slow_phases_by_their_instructions() {
+        let plan =
+            Parts { whole: 40_000 * MS, all_records: 100_000, records: 400, longest: 100 * MS, ..filling_plan() };
+        let (share, covered) = share_of_slow_phases(plan);
+        assert!((share - 0.5).abs() < 0.06, "{share}");
+        assert!(covered.ended && covered.parts > 150, "{covered:?}");
+        assert!(covered.reached > 30_000 * MS, "{covered:?}");
+    }
+
+    #[test]
+    fn pauses_are_uneven_and_as_long_as_planned_on_average() {
+        let all: Vec<f64> = (1..=24).map(unevenness).collect();
+        assert!((all.iter().sum::<f64>() / 24.0 - 1.0).abs() < 0.1, "{all:?}");
+        assert!(all.iter().all(|share| (0.25..1.75).contains(share)));
+        let below = all.iter().filter(|share| **share < 0.625).count();
+        assert!((4..=12).contains(&below), "{all:?}");
+    }
+
     #[test]
     fn a_longer_first_part_leaves_the_rest_to_the_others() {
         let plan = Parts { first: 200 * MS, first_records: 1000, ..filling_plan() };
@@ -297,7 +431,7 @@ mod tests {
     fn parts_count_when_the_plugin_comes_to_them() {
         let began = Instant::now();
         let mut schedule = Schedule::begin(plan(), began);
-        let mut look = |ms: u32, is_paused| schedule.look(began + ms * MS, 0, is_paused);
+        let mut look = |ms: u32, is_paused| schedule.look(began + ms * MS, untimed(0, is_paused));
         assert_eq!(look(200, false), Some(Due::Pause));
         // The pause is made 300 ms late, and the next part never.
         assert_eq!([look(210, false), look(500, false), look(509, true)], [None; 3]);

@@ -2,6 +2,7 @@
 //!
 //! Layout: `native/include/nearmiss_tap.h`. Nothing is ever lost: a full ring makes the guest wait.
 
+use super::timing::{Lengths, Seen};
 use super::window::Window;
 use memmap2::{MmapOptions, MmapRaw};
 use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
@@ -264,6 +265,20 @@ impl Ring {
     /// Returns whether the recording is paused.
     pub fn is_paused(&self) -> bool {
         self.word(std::mem::offset_of!(ControlPage, paused)).load(Ordering::Acquire) != 0
+    }
+
+    /// Lengths of the next part and of the next pause, for a plugin that times itself.
+    pub(crate) fn set_lengths(&self, lengths: Lengths) {
+        let Lengths { part_ns, pause_ns } = lengths;
+        self.long(std::mem::offset_of!(ControlPage, part_ns)).store(part_ns, Ordering::Relaxed);
+        self.long(std::mem::offset_of!(ControlPage, pause_ns)).store(pause_ns, Ordering::Relaxed);
+    }
+
+    /// The plugin's state, when so many records were taken.
+    pub(crate) fn seen(&self, records: u64) -> Seen {
+        let changes = self.word(std::mem::offset_of!(ControlPage, changes)).load(Ordering::Acquire);
+        let changed_ns = self.long(std::mem::offset_of!(ControlPage, changed_ns)).load(Ordering::Acquire);
+        Seen { records, is_paused: self.is_paused(), changes, changed_ns }
     }
 
     /// Requests the plugin to open the window at its next chance.

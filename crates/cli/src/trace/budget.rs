@@ -35,7 +35,7 @@ const MUCH_FASTER_IN_A_PAUSE: f64 = 16.0;
 /// Parts that are spread over a run of known length, at most.
 const SPREAD_PARTS: f64 = 24.0;
 /// A shorter part is mostly the translation of its code.
-const LEAST_PART: f64 = 0.25;
+const LEAST_PART: f64 = 0.1;
 /// Parts of what a plan reaches of a longer run, where records are the limit: a program of several phases has each of
 /// them in some.
 const REACHING_PARTS: u64 = 24;
@@ -43,11 +43,9 @@ const REACHING_PARTS: u64 = 24;
 const REACHING_PARTS_BY_TIME: u32 = 6;
 /// A first look that its records ended is followed by another one that reaches so many times as far.
 const FARTHER: f64 = 2.0;
-/// A run's start, in which most programs allocate what they use, has one of so many shares of a plan's time: in a first
-/// part, or followed ahead of it.
+/// A run's start, in which most programs allocate what they use, is followed for one of so many shares of the time that is
+/// reached.
 const BEGINNING: u32 = 8;
-/// And of its records: a program in C++ has 2 million until `main` (measured by hand).
-const BEGINNING_RECORDS: u64 = 4;
 /// Share of a plan's time in which such a run should come to its end.
 const TO_THE_END: f64 = 0.9;
 /// A closer look takes at most so many times as long as a first look at the same commands, and has so many times its records.
@@ -208,7 +206,8 @@ impl Length {
     /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;
     /// a run that would be hardly recorded then is not followed to its end.
     fn spread(self, plan: Parts) -> Parts {
-        let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
+        let followed = followed(plan, self.recorded + self.unseen);
+        let time = (plan.whole - followed).mul_f64(TO_THE_END).as_secs_f64();
         let paused_only = self.recorded.as_secs_f64() / MUCH_FASTER_IN_A_PAUSE + self.unseen.as_secs_f64();
         let speed = 1.0 / (MUCH_FASTER_IN_A_PAUSE * CLOSER_BY_FIRST);
         let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
@@ -221,9 +220,8 @@ impl Length {
         let parts = (recorded / LEAST_PART).clamp(1.0, SPREAD_PARTS);
         let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
         let records = (plan.all_records as f64 / parts).max(1.0) as u64;
-        let pauses = Pauses::Growing { first: pause, by: 1.0 };
-        let (first, first_records) = beginning(plan, part, records);
-        Parts { first, first_records, longest: part, records, pauses, ..plan }
+        let (whole, pauses) = (plan.whole - followed, Pauses::Growing { first: pause, by: 1.0 });
+        Parts { followed, first: part, first_records: records, longest: part, records, pauses, whole, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -240,7 +238,7 @@ fn whole(plan: Parts) -> Parts {
 /// other. The start is a small part of what is `reached`, and is followed alone: recorded, it would be most of the
 /// records.
 fn reaching(plan: Parts, reached: Duration) -> Parts {
-    let followed = plan.whole.min(reached) / BEGINNING;
+    let followed = followed(plan, reached);
     let whole = plan.whole - followed;
     let part = whole / (2 * REACHING_PARTS_BY_TIME);
     let records = (plan.all_records / REACHING_PARTS).max(1);
@@ -248,10 +246,9 @@ fn reaching(plan: Parts, reached: Duration) -> Parts {
     Parts { followed, first: part, first_records: records, longest: part, records, pauses, whole, ..plan }
 }
 
-/// Returns the time and the records of a first part, at least those of the others: a block that is allocated in a pause
-/// has no call site, and most programs allocate at their begin what they use to their end.
-fn beginning(plan: Parts, part: Duration, records: u64) -> (Duration, u64) {
-    (part.max(plan.whole / BEGINNING), records.max(plan.all_records / BEGINNING_RECORDS))
+/// Returns the time from the start that is followed: a block that is allocated in a pause has no call site.
+fn followed(plan: Parts, reached: Duration) -> Duration {
+    plan.whole.min(reached) / BEGINNING
 }
 
 /// Returns the CPUs that others do not use: at least one, since this process has its share among them.
@@ -343,12 +340,13 @@ mod tests {
             Pauses::Growing { first, by: 1.0 } => seconds(first),
             other => panic!("{other:?}"),
         };
-        // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
-        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
-        assert_eq!((spread.first, spread.records), (plan.whole / 8, plan.all_records / 24));
+        // 12.3 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
+        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.44, 0.07));
+        assert_eq!((seconds(spread.followed), seconds(spread.whole)), (0.76, 13.64));
+        assert_eq!((spread.first, spread.first_records), (spread.longest, plan.all_records / 24));
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
-        assert_eq!((seconds(many.longest), pause(many)), (0.25, 0.14));
+        assert_eq!((seconds(many.longest), pause(many)), (0.15, 0.08));
         assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
     }
 
