@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// Types of types that are followed to a name, at most: a damaged file may have a ring.
-const MOST_TYPES: usize = 32;
+pub(super) const MOST_TYPES: usize = 32;
 /// Bytes of a pointer.
 const POINTER: u64 = 8;
 
@@ -100,7 +100,7 @@ impl<'a> InUnit<'_, 'a> {
         typed
     }
 
-    fn lengths(&self, array: &Entry<'a>) -> Vec<u64> {
+    pub(super) fn lengths(&self, array: &Entry<'a>) -> Vec<u64> {
         let Ok(mut entries) = self.unit.entries_at_offset(array.offset()) else { return Vec::new() };
         let mut lengths = Vec::new();
         let Ok(Some(own)) = entries.next_dfs() else { return lengths };
@@ -124,7 +124,7 @@ impl<'a> InUnit<'_, 'a> {
         }
     }
 
-    fn type_of(&self, entry: &Entry<'a>) -> Option<Entry<'a>> {
+    pub(super) fn type_of(&self, entry: &Entry<'a>) -> Option<Entry<'a>> {
         match entry.attr_value(gimli::DW_AT_type)? {
             AttributeValue::UnitRef(offset) => self.entry(offset),
             _ => None,

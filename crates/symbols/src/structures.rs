@@ -1,6 +1,6 @@
 //! Structures of a file, by their size: from its debug information (DWARF 5, sections 5.7 and 5.5).
 
-use super::dwarf::{Entry, InUnit, each_unit, number};
+use super::dwarf::{Entry, InUnit, MOST_TYPES, each_unit, number};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -28,6 +28,10 @@ pub struct Member {
     pub type_name: String,
     /// Lengths of arrays, as in `[4][16]`; else empty.
     pub lengths: String,
+    /// Of an array of structures: the members of its first element, by offset in the whole structure.
+    pub of_element: Vec<Member>,
+    /// Elements of such an array; of others 1.
+    pub times: u64,
 }
 
 /// Returns the structures of this size that the file at `path` has debug information of, without repeats. None where it
@@ -61,6 +65,15 @@ impl<'a> InUnit<'_, 'a> {
     }
 
     fn member(&self, entry: &Entry<'a>) -> Option<Member> {
+        let mut member = self.plain_member(entry)?;
+        if let Some((element, times)) = self.elements(entry) {
+            member.of_element = self.members_of(&element, member.offset);
+            member.times = if member.of_element.is_empty() { 1 } else { times };
+        }
+        Some(member)
+    }
+
+    fn plain_member(&self, entry: &Entry<'a>) -> Option<Member> {
         let is_base = entry.tag() == gimli::DW_TAG_inheritance;
         if !is_base && entry.tag() != gimli::DW_TAG_member || entry.attr(gimli::DW_AT_external).is_some() {
             return None;
@@ -68,10 +81,45 @@ impl<'a> InUnit<'_, 'a> {
         let bits = || Some(number(entry, gimli::DW_AT_data_bit_offset)? / 8);
         let offset = number(entry, gimli::DW_AT_data_member_location).or_else(bits)?;
         let typed = self.typed(entry);
+        let name = if is_base { typed.type_name.clone() } else { self.name(entry).unwrap_or_default() };
         let (bytes, type_name, lengths) = (typed.bytes, typed.type_name, typed.lengths);
-        let mut member = Member { offset, bytes, name: String::new(), type_name, lengths };
-        member.name = if is_base { member.type_name.clone() } else { self.name(entry).unwrap_or_default() };
-        Some(member)
+        Some(Member { offset, bytes, name, type_name, lengths, of_element: Vec::new(), times: 1 })
+    }
+
+    /// The structure that an entry has an array of, and how many.
+    fn elements(&self, entry: &Entry<'a>) -> Option<(Entry<'a>, u64)> {
+        let mut known = self.type_of(entry)?;
+        let mut times = None;
+        for _ in 0..MOST_TYPES {
+            match known.tag() {
+                gimli::DW_TAG_array_type if times.is_none() => {
+                    let [length] = self.lengths(&known)[..] else { return None };
+                    times = Some(length);
+                }
+                gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => return Some((known, times?)),
+                gimli::DW_TAG_typedef | gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type => {}
+                _ => return None,
+            }
+            known = self.type_of(&known)?;
+        }
+        None
+    }
+
+    /// Members of a structure that begins at this offset of another one.
+    fn members_of(&self, structure: &Entry<'a>, begin: u64) -> Vec<Member> {
+        let Ok(mut entries) = self.unit.entries_at_offset(structure.offset()) else { return Vec::new() };
+        let Ok(Some(own)) = entries.next_dfs() else { return Vec::new() };
+        let (depth, mut members) = (own.depth(), Vec::new());
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.depth() <= depth {
+                break;
+            }
+            // Arrays of arrays stay whole.
+            let member = (entry.depth() == depth + 1).then(|| self.plain_member(entry)).flatten();
+            members.extend(member.map(|member| Member { offset: begin + member.offset, ..member }));
+        }
+        members.sort();
+        members
     }
 }
 

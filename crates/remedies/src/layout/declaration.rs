@@ -36,10 +36,13 @@ fn array(element: &Element, part: &FieldOrder, title: &str, line_bytes: u64, cha
 /// `long key; /* at 0, was at 248 */`.
 fn member(piece: &Piece, from: u64) -> String {
     let was = if from == piece.from { format!("at {from}") } else { format!("at {from}, was at {}", piece.from) };
+    let was = if piece.times > 1 { format!("{was} and every {} behind it", piece.stride) } else { was };
     match &piece.member {
         Some(member) => {
             let space = if member.type_name.ends_with('*') { "" } else { " " };
-            format!("{}{space}{}{}; /* {was} */", member.type_name, member.name, member.lengths)
+            let times = if piece.times > 1 { format!("[{}]", piece.times) } else { String::new() };
+            let name = member.name.replace("[].", "_");
+            format!("{}{space}{name}{times}{}; /* {was} */", member.type_name, member.lengths)
         }
         None => format!(
             "char at_{}[{}]; /* {was}: {} */",
@@ -65,6 +68,7 @@ mod tests {
             name: name.to_owned(),
             type_name: type_name.to_owned(),
             lengths: lengths.to_owned(),
+            ..Member::default()
         };
         let members = vec![
             member(0, 8, "long", "key", ""),

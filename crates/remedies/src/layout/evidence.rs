@@ -78,7 +78,8 @@ fn fields<'a>(used: &'a UsedElements, element: &'a Element) -> impl Iterator<Ite
 fn lines_of(element: &Element, line_bytes: u64) -> Option<EvidenceLine> {
     let all: u64 = element.pieces.iter().map(|piece| piece.references).sum();
     let of_line = |number: u64| {
-        let begins = |piece: &&Piece| piece.from / line_bytes == number && piece.references > 0;
+        let begins =
+            |piece: &&Piece| piece.references > 0 && piece.ranges().any(|(from, _)| from / line_bytes == number);
         let inside: Vec<&Piece> = element.pieces.iter().filter(begins).collect();
         let share = inside.iter().map(|piece| piece.references).sum::<u64>() as f64 / all.max(1) as f64;
         let names: Vec<String> = inside.iter().take(2 * MOST_NAMED).map(|piece| piece.name()).collect();
@@ -90,7 +91,7 @@ fn lines_of(element: &Element, line_bytes: u64) -> Option<EvidenceLine> {
 }
 
 fn piece_of<'e>(element: &'e Element, field: &UsedField) -> Option<&'e Piece> {
-    element.pieces.iter().find(|piece| (piece.from..piece.to).contains(&field.from.into()))
+    element.pieces.iter().find(|piece| piece.touches(field))
 }
 
 fn table(title: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {

@@ -33,6 +33,21 @@ pub struct FieldOrder {
     pub places: Vec<(usize, u64)>,
     /// Size of the element in bytes.
     pub bytes: u64,
+    /// The elements of arrays lie where they were, and not one behind another.
+    pub is_as_it_was: bool,
+}
+
+impl FieldOrder {
+    /// Returns the bytes of the pieces of a set, half-open.
+    fn ranges<'o>(&'o self, pieces: &'o [Piece], set: u128) -> impl Iterator<Item = (u64, u64)> + 'o {
+        let used = self.places.iter().filter(move |(at, _)| set >> at & 1 != 0);
+        used.flat_map(|&(at, from)| {
+            let piece = &pieces[at];
+            let packed = (from, from + piece.bytes());
+            let apart = if self.is_as_it_was { piece.times } else { 0 };
+            piece.ranges().take(apart as usize).chain((apart == 0).then_some(packed))
+        })
+    }
 }
 
 /// Puts pieces one behind another, each as aligned as it was.
@@ -45,7 +60,7 @@ pub fn placed(pieces: &[Piece], order: &[usize], least_bytes: u64) -> FieldOrder
         behind = from + piece.bytes();
         most = most.max(piece.alignment());
     }
-    FieldOrder { places, bytes: behind.next_multiple_of(most).max(least_bytes) }
+    FieldOrder { places, bytes: behind.next_multiple_of(most).max(least_bytes), is_as_it_was: false }
 }
 
 impl Judge<'_> {
@@ -64,10 +79,8 @@ impl Judge<'_> {
 
     /// Lines that a visit of one element touches.
     fn touched(&self, pieces: &[Piece], order: &FieldOrder, set: u128, begin: u64) -> u32 {
-        let used = order.places.iter().filter(|(at, _)| set >> at & 1 != 0);
-        let lines = used.map(|&(at, from)| {
-            let (from, to) = (begin + from, begin + from + pieces[at].bytes() - 1);
-            let [first, last] = [from, to].map(|byte| (byte / self.line).min(127));
+        let lines = order.ranges(pieces, set).map(|(from, to)| {
+            let [first, last] = [begin + from, begin + to - 1].map(|byte| (byte / self.line).min(127));
             (u128::MAX >> (127 - (last - first))) << first
         });
         lines.fold(0, |all, lines| all | lines).count_ones()

@@ -6,14 +6,20 @@ use nearmiss_machine::attribution::{UsedElements, UsedField};
 
 /// Most bytes that the start of a piece is aligned to.
 const MOST_ALIGNED: u64 = 8;
+/// Elements of an array inside a structure whose members are pieces, at most.
+const MOST_TIMES: u64 = 64;
 
-/// Bytes that stay together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Bytes that stay together: of an array inside the structure, one member of all its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First byte.
     pub from: u64,
-    /// Byte behind the last one.
+    /// Byte behind the last one, of the first element.
     pub to: u64,
+    /// Elements; of what is no array of structures 1.
+    pub times: u64,
+    /// Bytes from one element to the next.
+    pub stride: u64,
     /// Declared member, where that is known.
     pub member: Option<Member>,
     /// References to the piece.
@@ -21,16 +27,35 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Size in bytes.
+    /// Size in bytes, of all elements.
     pub fn bytes(&self) -> u64 {
-        self.to - self.from
+        (self.to - self.from) * self.times
     }
 
-    /// Returns the alignment of the piece in bytes: the largest power of two, at most 8, that divides the start and the
-    /// size.
+    /// Returns the bytes of each element, half-open.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let Piece { from, to, times, stride, .. } = *self;
+        (0..times).map(move |number| (from + number * stride, to + number * stride))
+    }
+
+    /// Whether a field has bytes of the piece.
+    pub fn touches(&self, field: &UsedField) -> bool {
+        self.ranges().any(|(from, to)| from < field.to.into() && u64::from(field.from) < to)
+    }
+
+    fn holds(&self, field: &UsedField) -> bool {
+        self.ranges().any(|(from, to)| from <= field.from.into() && u64::from(field.to) <= to)
+    }
+
+    fn begins_with(&self, field: &UsedField) -> bool {
+        self.ranges().any(|(from, _)| from == u64::from(field.from))
+    }
+
+    /// Returns the alignment of the piece in bytes: the largest power of two, at most 8, that divides the start, the
+    /// size and the stride.
     pub fn alignment(&self) -> u64 {
         let lowest = |value: u64| if value == 0 { MOST_ALIGNED } else { 1 << value.trailing_zeros().min(3) };
-        lowest(self.from).min(lowest(self.bytes()))
+        lowest(self.from).min(lowest(self.to - self.from)).min(lowest(self.stride))
     }
 
     /// Name for people: of the member, or where it lies.
@@ -40,6 +65,12 @@ impl Piece {
             _ if self.bytes() == 1 => format!("the byte at {}", self.from),
             _ => format!("bytes {} to {}", self.from, self.to - 1),
         }
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Piece { from: 0, to: 0, times: 1, stride: 0, member: None, references: 0 }
     }
 }
 
@@ -61,21 +92,14 @@ pub struct Element {
 impl Element {
     /// The element by the declaration that fits its use best, if `structures` of its size has one.
     pub fn new(used: &UsedElements, structures: &[Structure]) -> Self {
-        let structure = declared(used, structures);
-        let pieces = match structure {
-            Some(structure) => structure.members.iter().map(member).collect(),
-            None => between(&used.fields, used.bytes),
+        let (structure, pieces) = match declared(used, structures) {
+            Some((structure, pieces)) => (Some(structure.name.clone()), pieces),
+            None => (None, between(&used.fields, used.bytes)),
         };
-        let mut element = Element {
-            bytes: used.bytes,
-            structure: structure.map(|structure| structure.name.clone()),
-            pieces,
-            visits: Vec::new(),
-            bytes_a_visit: bytes_a_visit(used),
-        };
+        let mut element =
+            Element { bytes: used.bytes, structure, pieces, visits: Vec::new(), bytes_a_visit: bytes_a_visit(used) };
         for piece in &mut element.pieces {
-            let inside =
-                used.fields.iter().filter(|field| piece.from < field.to.into() && u64::from(field.from) < piece.to);
+            let inside = used.fields.iter().filter(|field| piece.touches(field));
             piece.references = inside.map(|field| field.reads + field.writes).sum();
         }
         element.visits =
@@ -86,8 +110,7 @@ impl Element {
     fn pieces_of(&self, set: u128, fields: &[UsedField]) -> u128 {
         let used = || fields.iter().enumerate().filter(|(at, _)| set >> at & 1 != 0).map(|(_, field)| field);
         let bit = |(at, piece): (usize, &Piece)| {
-            let touches = used().any(|field| piece.from < field.to.into() && u64::from(field.from) < piece.to);
-            if touches { 1u128 << at } else { 0 }
+            if used().any(|field| piece.touches(field)) { 1u128 << at } else { 0 }
         };
         self.pieces.iter().take(128).enumerate().map(bit).fold(0, |all, bit| all | bit)
     }
@@ -109,8 +132,30 @@ fn bytes_a_visit(used: &UsedElements) -> f64 {
     sum / all.max(1) as f64
 }
 
-fn member(member: &Member) -> Piece {
-    Piece { from: member.offset, to: member.offset + member.bytes, member: Some(member.clone()), references: 0 }
+/// Pieces of a structure's members: of an array of structures those of its elements.
+fn pieces_of(structure: &Structure, with_arrays: bool) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = structure.members.iter().flat_map(|member| pieces(member, with_arrays)).collect();
+    pieces.sort_by_key(|piece| piece.from);
+    pieces
+}
+
+fn pieces(member: &Member, with_arrays: bool) -> Vec<Piece> {
+    let piece = |member: &Member| Piece {
+        from: member.offset,
+        to: member.offset + member.bytes,
+        member: Some(member.clone()),
+        ..Piece::default()
+    };
+    if !with_arrays || member.of_element.is_empty() || !(2..=MOST_TIMES).contains(&member.times) {
+        return vec![piece(member)];
+    }
+    let of_element = |inner: &Member| Piece {
+        times: member.times,
+        stride: member.bytes / member.times,
+        member: Some(Member { name: format!("{}[].{}", member.name, inner.name), ..inner.clone() }),
+        ..piece(inner)
+    };
+    member.of_element.iter().map(of_element).collect()
 }
 
 /// The fields that were used, and the bytes between them.
@@ -131,27 +176,31 @@ fn between(fields: &[UsedField], bytes: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the structure with members that hold the used fields best: each in one member. None where two fit alike.
-fn declared<'s>(used: &UsedElements, structures: &'s [Structure]) -> Option<&'s Structure> {
-    let begins = |structure: &Structure| {
-        let is_begin = |field: &&UsedField| structure.members.iter().any(|m| m.offset == u64::from(field.from));
+/// Returns the structure with members that hold the used fields best, and its pieces: each field in one of them. None where
+/// two fit alike. The elements of arrays inside come apart where the fields fit so.
+fn declared<'s>(used: &UsedElements, structures: &'s [Structure]) -> Option<(&'s Structure, Vec<Piece>)> {
+    let begins = |pieces: &[Piece]| {
+        let is_begin = |field: &&UsedField| pieces.iter().any(|piece| piece.begins_with(field));
         used.fields.iter().filter(is_begin).count()
     };
-    let fitting: Vec<&Structure> = structures.iter().filter(|structure| fits(used, structure)).collect();
-    let most = fitting.iter().map(|structure| begins(structure)).max()?;
-    let mut best = fitting.into_iter().filter(|structure| begins(structure) == most);
+    let fitting = |structure: &'s Structure| {
+        let pieces = [true, false].map(|with_arrays| pieces_of(structure, with_arrays));
+        pieces.into_iter().find(|pieces| fits(used, structure.bytes, pieces)).map(|pieces| (structure, pieces))
+    };
+    let fitting: Vec<(&Structure, Vec<Piece>)> = structures.iter().filter_map(fitting).collect();
+    let most = fitting.iter().map(|(_, pieces)| begins(pieces)).max()?;
+    let mut best = fitting.into_iter().filter(|(_, pieces)| begins(pieces) == most);
     let first = best.next()?;
-    best.all(|other| other.members == first.members).then_some(first)
+    best.all(|(other, _)| other.members == first.0.members).then_some(first)
 }
 
-fn fits(used: &UsedElements, structure: &Structure) -> bool {
-    let in_order = structure.members.windows(2).all(|pair| pair[0].offset + pair[0].bytes <= pair[1].offset);
-    let sound = structure.members.iter().all(|m| m.bytes > 0 && m.offset + m.bytes <= structure.bytes);
-    let inside = |field: &UsedField| {
-        let (from, to) = (u64::from(field.from), u64::from(field.to));
-        structure.members.iter().any(|m| m.offset <= from && to <= m.offset + m.bytes)
-    };
-    in_order && sound && structure.members.len() <= 128 && used.fields.iter().all(inside)
+fn fits(used: &UsedElements, bytes: u64, pieces: &[Piece]) -> bool {
+    let mut ranges: Vec<(u64, u64)> = pieces.iter().flat_map(Piece::ranges).collect();
+    ranges.sort_unstable();
+    let in_order = ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    let sound = ranges.iter().all(|(from, to)| from < to && *to <= bytes);
+    let inside = |field: &UsedField| pieces.iter().any(|piece| piece.holds(field));
+    in_order && sound && pieces.len() <= 128 && used.fields.iter().all(inside)
 }
 
 #[cfg(test)]
@@ -203,5 +252,26 @@ pub mod tests {
             ..node.clone()
         };
         assert_eq!(named(&[node, twin]), None, "two fit alike");
+    }
+
+    #[test]
+    fn members_of_an_array_inside_are_pieces() {
+        let member =
+            |offset, bytes, name: &str| Member { offset, bytes, name: name.to_owned(), times: 1, ..Member::default() };
+        let of_element = vec![member(16, 4, "metric"), member(20, 4, "peer"), member(24, 8, "sent")];
+        let ports = Member { of_element, times: 2, ..member(16, 32, "ports") };
+        let router =
+            |ports| Structure { name: "router".to_owned(), bytes: 64, members: vec![member(0, 8, "id"), ports] };
+        // The second element's metric and the first one's peer.
+        let fields = [(0, 8), (20, 24), (32, 36)];
+        let element = Element::new(&used(64, &fields, &[(0b100, 7), (0b110, 3)]), &[router(ports.clone())]);
+        let names: Vec<String> = element.pieces.iter().map(Piece::name).collect();
+        assert_eq!(names, ["`id`", "`ports[].metric`", "`ports[].peer`", "`ports[].sent`"]);
+        assert_eq!(element.pieces[1].ranges().collect::<Vec<_>>(), [(16, 20), (32, 36)]);
+        assert_eq!(element.pieces.iter().map(Piece::bytes).collect::<Vec<_>>(), [8, 8, 8, 16]);
+        assert_eq!(element.visits, [(0b0010, 7), (0b0110, 3)]);
+        // A field over two of them leaves the array whole.
+        let over = Element::new(&used(64, &[(16, 24)], &[(0b1, 5)]), &[router(ports)]);
+        assert_eq!(over.pieces.iter().map(Piece::name).collect::<Vec<_>>(), ["`id`", "`ports`"]);
     }
 }

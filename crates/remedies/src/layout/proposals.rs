@@ -61,9 +61,15 @@ impl Proposal {
     pub fn rearranged(&self, element: &Element, ground: Ground) -> Rearranged {
         let is_aligned = self.change == Change::Align;
         let stride = if is_aligned { |bytes| bytes } else { ground.stride() };
-        let field = |part: usize, &(at, to): &(usize, u64)| {
-            let piece = &element.pieces[at];
-            PlacedField { from: piece.from, to: piece.to, part: part as u32, at: to }
+        // The elements of an array come to lie one behind another.
+        let fields_of = |part: usize, &(at, place): &(usize, u64)| {
+            let ranges = element.pieces[at].ranges().enumerate();
+            ranges.map(move |(number, (from, to))| PlacedField {
+                from,
+                to,
+                part: part as u32,
+                at: place + number as u64 * (to - from),
+            })
         };
         let fields = self.parts.iter().enumerate();
         Rearranged {
@@ -71,7 +77,9 @@ impl Proposal {
             bytes: element.bytes,
             begin: if is_aligned { 0 } else { ground.begin },
             parts: self.parts.iter().map(|part| stride(part.bytes)).collect(),
-            fields: fields.flat_map(|(part, order)| order.places.iter().map(move |place| field(part, place))).collect(),
+            fields: fields
+                .flat_map(|(part, order)| order.places.iter().flat_map(move |place| fields_of(part, place)))
+                .collect(),
         }
     }
 }
@@ -118,7 +126,7 @@ pub fn lines_a_visit(element: &Element, ground: Ground) -> f64 {
 
 fn as_it_was(element: &Element) -> FieldOrder {
     let places = element.pieces.iter().enumerate().map(|(at, piece)| (at, piece.from)).collect();
-    FieldOrder { places, bytes: element.bytes }
+    FieldOrder { places, bytes: element.bytes, is_as_it_was: true }
 }
 
 fn order(element: &Element, ground: Ground) -> Option<Proposal> {

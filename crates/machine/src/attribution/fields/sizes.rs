@@ -14,6 +14,8 @@ use rustc_hash::FxHashMap;
 const LEAST_BYTES: u64 = 16;
 /// Bytes of an element, at most: a page.
 const MOST_BYTES: u64 = 4096;
+/// Runs of equal steps through arrays inside the elements from which their begins count.
+const LEAST_RUNS: u64 = 8;
 /// Share of an object's references by instructions that agree on the bytes.
 const AGREE: f64 = 0.75;
 /// Such a share where others may step through arrays inside the elements.
@@ -48,6 +50,47 @@ struct Steps {
     /// Greatest common divisor of the distances from the first place.
     divisor: u64,
     references: u64,
+    last: u64,
+    runs: Runs,
+}
+
+/// Runs of equal steps: of an instruction that goes through an array inside each element.
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    /// The step that most references make: the majority vote of Boyer and Moore.
+    step: u64,
+    votes: u64,
+    first: u64,
+    /// Greatest common divisor of the distances between begins of runs.
+    divisor: u64,
+    count: u64,
+}
+
+impl Runs {
+    /// The instruction came to a place by this step.
+    fn step(&mut self, place: u64, step: u64) {
+        if step == self.step {
+            self.votes += 1;
+        } else if self.votes == 0 {
+            *self = Runs { step, votes: 1, ..Runs::default() };
+        } else {
+            self.votes -= 1;
+            self.begin(place);
+        }
+    }
+
+    fn begin(&mut self, place: u64) {
+        if self.count == 0 {
+            self.first = place;
+        }
+        self.count += 1;
+        self.divisor = greatest_common(place.abs_diff(self.first), self.divisor);
+    }
+
+    /// Distance that all begins are multiples of; 0: there is one begin. `None`: there are few runs.
+    fn distance(&self) -> Option<u64> {
+        (self.count >= LEAST_RUNS).then_some(self.divisor)
+    }
 }
 
 /// Listens to a model; see the module's text.
@@ -80,7 +123,10 @@ impl ElementSizes {
         let steps = self.steps.entry((touched.object, reference.record.insn().0)).or_default();
         if steps.references == 0 {
             steps.first = offset;
+        } else {
+            steps.runs.step(offset, offset.wrapping_sub(steps.last));
         }
+        steps.last = offset;
         steps.references += 1;
         let distance = offset.abs_diff(steps.first);
         if distance > 0 && (steps.divisor == 0 || !distance.is_multiple_of(steps.divisor)) {
@@ -89,32 +135,42 @@ impl ElementSizes {
     }
 }
 
-/// The largest size that most references agree on. A block is one element where each instruction uses one place of it,
-/// or, with a declaration of its size, where some do: others may step through arrays inside.
+/// The largest size that most references agree on; or, with a declaration of its size, some do, or do but for steps through
+/// an array inside. A block is one element where each instruction uses one place of it, or, with a declaration of its size,
+/// where some do.
 fn size(object: &Object, steps: &[Steps]) -> Option<ElementSize> {
     let all: u64 = steps.iter().map(|steps| steps.references).sum();
     let agreeing = |bytes: u64| {
         let agreeing = steps.iter().filter(|steps| steps.divisor.is_multiple_of(bytes));
         agreeing.map(|steps| steps.references).sum::<u64>() as f64 / all.max(1) as f64
     };
+    let some = |bytes: u64| {
+        let begins = |steps: &Steps| steps.runs.distance().is_some_and(|distance| is_multiple(distance, bytes));
+        let agreeing = steps.iter().filter(|steps| steps.divisor.is_multiple_of(bytes) || begins(steps));
+        agreeing.map(|steps| steps.references).sum::<u64>() as f64 / all.max(1) as f64
+    };
     let is_block = object.count > 1 && !object.sizes_differ && (LEAST_BYTES..=MOST_BYTES).contains(&object.bytes);
     if is_block && matches!(object.key, Key::Heap { .. } | Key::Managed { .. }) {
-        let (share, at_one_place) = (agreeing(object.bytes), agreeing(0));
+        let (share, at_one_place) = (agreeing(object.bytes), some(0));
         if share >= AGREE || at_one_place >= SOME_AGREE {
             return Some(ElementSize { bytes: object.bytes, is_block, is_agreed: share >= AGREE });
         }
     }
-    let mut candidates: Vec<u64> = steps.iter().map(|steps| steps.divisor).collect();
+    let mut candidates: Vec<u64> = steps.iter().flat_map(|steps| [steps.divisor, steps.runs.divisor]).collect();
     candidates.retain(|bytes| (LEAST_BYTES..=MOST_BYTES).contains(bytes));
     candidates.sort_unstable();
     candidates.dedup();
     // One element is no array.
     let fits = |bytes: &u64| object.sizes_differ || object.bytes >= 2 * bytes;
     candidates.retain(fits);
-    let largest = |share: f64| candidates.iter().rev().copied().find(|bytes| agreeing(*bytes) >= share);
-    let agreed = largest(AGREE);
-    let bytes = agreed.or_else(|| largest(SOME_AGREE))?;
+    let agreed = candidates.iter().rev().copied().find(|bytes| agreeing(*bytes) >= AGREE);
+    let bytes = agreed.or_else(|| candidates.iter().rev().copied().find(|bytes| some(*bytes) >= SOME_AGREE))?;
     Some(ElementSize { bytes, is_block: false, is_agreed: agreed.is_some() })
+}
+
+/// Whether a distance between begins of runs is a multiple of an element's bytes; one begin is none of an array.
+fn is_multiple(distance: u64, bytes: u64) -> bool {
+    if bytes == 0 { distance == 0 } else { distance > 0 && distance.is_multiple_of(bytes) }
 }
 
 impl Observer for ElementSizes {
@@ -153,7 +209,7 @@ mod tests {
     }
 
     fn steps(divisor: u64, references: u64) -> Steps {
-        Steps { first: 0, divisor, references }
+        Steps { divisor, references, ..Steps::default() }
     }
 
     fn bytes(object: &Object, list: &[Steps]) -> Option<(u64, bool)> {
@@ -169,6 +225,25 @@ mod tests {
         assert_eq!(bytes(&array, &[steps(72, 20), steps(8, 100)]), None, "most step by words");
         assert_eq!(bytes(&array, &[steps(8, 100)]), None, "an array of words");
         assert_eq!(bytes(&object(1, 100), &[steps(72, 100)]), None, "there is one element");
+    }
+
+    #[test]
+    fn steps_through_an_array_inside_count_by_their_begins() {
+        // Six ports of 64 bytes in each router of 424, routers in any order.
+        let mut through = Steps { first: 80, divisor: 8, references: 600, ..Steps::default() };
+        let mut last = 80;
+        for router in 0..100u64 {
+            for port in 0..6 {
+                let place = router * 37 % 100 * 424 + 80 + port * 64;
+                through.runs.step(place, place.wrapping_sub(last));
+                last = place;
+            }
+        }
+        assert_eq!((through.runs.step, through.runs.distance()), (64, Some(424)));
+        let array = object(1, 1 << 20);
+        let found = Some(ElementSize { bytes: 424, is_block: false, is_agreed: false });
+        assert_eq!(size(&array, &[through, steps(8, 200)]), found, "of these bytes there must be a declaration");
+        assert_eq!(size(&array, &[through, steps(8, 2000)]), None);
     }
 
     #[test]
