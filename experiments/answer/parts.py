@@ -21,8 +21,8 @@ SECONDS = next((word for word in given.words if word.isdigit()), "20")
 NAMES = [word for word in given.words if not word.isdigit()]
 # A finding of less is not worth its line.
 LEAST = 0.02
-# Ranges are printed to a percent.
-ROUNDING = 0.005
+# So many points less or more than a range are within the figures' rounding and the runs' differences.
+ROUNDING = 0.02
 SQL = "create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<6000) insert into t select i, i*7%1000 from n; select b, count(*) from t group by b limit 3;"
 
 
@@ -74,13 +74,15 @@ def waits(place):
         share = waited / cycles
         return (share, among["low"], among["high"]) if among else (share, share, share)
 
-    stalls = model["stalls"]
-    found = {"all": share(model["totals"]["stall_cycles"], ranges and ranges["all"])}
+    stalls, whole = model["stalls"], {"all": share(model["totals"]["stall_cycles"], ranges and ranges["all"])}
     for level, waited in enumerate(stalls["levels"]):
-        found[f"L{level + 1}"] = share(waited, ranges and ranges["levels"][level])
-    for source in ["coherence", "first_touch", "memory_local"]:
-        found[source] = share(stalls[source], ranges and ranges[source])
-    return found
+        whole[f"L{level + 1}"] = share(waited, ranges and ranges["levels"][level])
+    whole["other CPUs"] = share(stalls["coherence"], ranges and ranges["coherence"])
+    # Behind a pause nobody has seen whether memory was touched before.
+    memory = ["first_touch", "memory_local"]
+    low, high = (sum(ranges[source][end] for source in memory) for end in ("low", "high")) if ranges else (0, 0)
+    whole["memory"] = share(sum(stalls[source] for source in memory), ranges and {"low": low, "high": high})
+    return whole
 
 
 def whole_run(name, command, place):

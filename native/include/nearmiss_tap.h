@@ -81,14 +81,13 @@ enum nm_mark { NM_MARK_BEGIN = 1, NM_MARK_END = 2, NM_MARK_PART = 3 };
 /* Events that open the window. From BEGIN until then tasks, maps, heap objects, marks and calling contexts are
  * followed, while references and instructions are neither sent nor counted. NM_FROM_NEAR_MARK: the guest runs as in a
  * pause until the mark, without calling contexts, and the window opens some instructions behind it; NM_FROM_CONSUMER
- * likewise, where the emulator can pause. NM_FROM_FOLLOWED: opened by the consumer too, with calling contexts. */
+ * likewise, where the emulator can pause. */
 enum nm_from {
     NM_FROM_BEGIN = 0,
     NM_FROM_MARK = 1,
     NM_FROM_CONSUMER = 2,
     NM_FROM_SYMBOL = 3,
-    NM_FROM_NEAR_MARK = 4,
-    NM_FROM_FOLLOWED = 5
+    NM_FROM_NEAR_MARK = 4
 };
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
 enum nm_heap_op {
@@ -193,7 +192,7 @@ struct nm_control {
     uint64_t from_value;       /* NM_FROM_MARK, NM_FROM_NEAR_MARK: the mark, as NM_C_MARK numbers it; NM_FROM_SYMBOL: the symbol's virtual
                                   address, 0 while unknown, written while running */
     uint64_t for_instructions; /* closes the window once so many were executed in it; 0: no limit */
-    uint32_t start;            /* consumer, while running: 1 opens the window now (NM_FROM_CONSUMER, _FOLLOWED) */
+    uint32_t start;            /* consumer, while running: 1 opens the window now (NM_FROM_CONSUMER) */
     uint32_t opened;           /* plugin: 1 once the window opened */
     uint64_t from_code;        /* NM_FROM_SYMBOL: the first 8 bytes of the symbol's code */
 
@@ -231,6 +230,7 @@ struct nm_control {
     uint32_t stop;                  /* 1: close the window now */
     uint32_t pause;                 /* 1: run without callbacks, inside the window, until this is 0 again; the plugin
                                        writes it too, where it ends parts and pauses itself */
+    uint32_t follow;                /* 1: calls are followed in the next pause */
     uint64_t part_ns, pause_ns;     /* the next part and the next pause end after this time of the guest's clock; 0: when
                                        the consumer requests it */
     /* Functions of languages' runtimes that give out memory, as Go's runtime.mallocgc: the first ones have an address

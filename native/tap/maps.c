@@ -35,7 +35,7 @@ static __attribute__((noinline)) void send(struct vcpu *v, uint64_t *words, uint
         return;
     }
     /* No reference shows the context. */
-    if (v->attention & ATTEND_PAUSED || window_follows())
+    if (parts_see_no_references(v))
         contexts_send_user(v);
     unsigned char bytes[2048];
     while (v->perf_head != head) {

@@ -4,7 +4,8 @@
  * fast. The consumer requests a change (`nm_control.pause`), a thread passes it on to the thread that runs the vCPUs,
  * and that one drops all translated code, which is translated anew with other callbacks.
  *
- * Marks, heap objects and the end of the command come by triggers in a pause too. Mappings are read from the guest's
+ * The consumer may have calls followed in a pause (`nm_control.follow`), so that objects that are allocated there have
+ * their call sites. Marks, heap objects and the end of the command come by triggers in any pause. Mappings are read from the guest's
  * perf rings now and then, so that none overruns. Calls, interrupts and TLB flushes are not seen then: a part begins
  * with empty filters, an empty soft TLB and empty shadow stacks.
  */
@@ -13,6 +14,7 @@
 enum { PAUSE_POLL_LOOKS = 5 }; /* looks of the watching thread between two readings of the perf rings */
 
 static int changing; /* a change is on its way */
+static int follows;  /* the pause under way follows calls */
 static int polling;  /* a reading of the rings is on its way */
 
 static void every_vcpu(void (*does)(struct vcpu *))
@@ -29,7 +31,7 @@ static void leave(struct vcpu *v)
     ring_publish(v, 0);
     filter_clear(v);
     fetch_clear(v);
-    __atomic_fetch_or(&v->attention, ATTEND_PAUSED, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&v->attention, follows ? ATTEND_PENDING : ATTEND_PAUSED, __ATOMIC_RELAXED);
 }
 
 static void go_on(struct vcpu *v)
@@ -41,7 +43,7 @@ static void go_on(struct vcpu *v)
     maps_poll(v);
     tasks_enter(v);
     ring_publish(v, 0);
-    __atomic_fetch_and(&v->attention, ~(uint32_t)ATTEND_PAUSED, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&v->attention, ~(uint32_t)(ATTEND_PAUSED | ATTEND_PENDING), __ATOMIC_RELAXED);
 }
 
 static void change(void *cpu, void *wanted);
@@ -73,7 +75,7 @@ static void changed(int is_paused, const uint64_t *length_ns)
 static void paused(void *unused)
 {
     (void)unused;
-    engine_on_translation(window_look_for_triggers);
+    engine_on_translation(follows ? translate_calls : window_look_for_triggers);
     changed(1, &tap.control->pause_ns);
 }
 
@@ -90,14 +92,8 @@ static void begin_part(void)
 static void resumed(void *unused)
 {
     (void)unused;
-    tasks_begin_part();
-    begin_part();
-}
-
-/* The calls under way are known. */
-static void followed(void *unused)
-{
-    (void)unused;
+    tasks_begin_part(follows);
+    follows = 0;
     begin_part();
 }
 
@@ -108,6 +104,7 @@ static void change(void *cpu, void *wanted)
     if (!window_is_open()) {
         __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
     } else if (wanted) {
+        follows = __atomic_load_n(&tap.control->follow, __ATOMIC_ACQUIRE) != 0;
         every_vcpu(leave);
         engine_reset(paused);
     } else {
@@ -115,13 +112,12 @@ static void change(void *cpu, void *wanted)
     }
 }
 
-/* The window's start, before which the guest ran as in a pause, or was followed. */
+/* The window's start, before which the guest ran as in a pause. */
 static void start(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
-    const int follows = window_follows();
     window_start_now();
-    engine_reset(follows ? followed : resumed);
+    engine_reset(resumed);
 }
 
 void parts_start(void)
@@ -129,6 +125,8 @@ void parts_start(void)
     if (!__atomic_exchange_n(&changing, 1, __ATOMIC_SEQ_CST))
         engine_run_alone(start, NULL);
 }
+
+void parts_begin_first(void) { changed(0, &tap.control->part_ns); }
 
 void parts_begin_paused(void)
 {
@@ -149,7 +147,7 @@ static void poll_one(struct vcpu *v)
 static void poll(void *cpu, void *unused)
 {
     (void)cpu, (void)unused;
-    if (window_is_open() && (tap.control->paused || window_follows()))
+    if (window_is_open() && tap.control->paused)
         every_vcpu(poll_one);
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
@@ -172,6 +170,8 @@ int parts_close(void)
     return 1;
 }
 
+int parts_see_no_references(const struct vcpu *v) { return follows || v->attention & ATTEND_PAUSED; }
+
 void parts_follow(struct vcpu *v)
 {
     window_enter_slice(v);
@@ -185,14 +185,14 @@ void parts_look(int pending, int starts)
     static unsigned looks;
     if (!engine_can_pause() || __atomic_load_n(&changing, __ATOMIC_ACQUIRE))
         return;
-    const int now = tap.control->paused != 0, follows = window_follows();
+    const int now = tap.control->paused != 0;
     const int wanted = pending ? now && !starts : __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
-    if ((now || follows) && starts) {
+    if (now && starts) {
         parts_start();
     } else if (now != wanted) {
         __atomic_store_n(&changing, 1, __ATOMIC_RELEASE);
         engine_run_alone(change, wanted ? &changing : NULL);
-    } else if ((now || follows) && ++looks % PAUSE_POLL_LOOKS == 0 &&
+    } else if (now && ++looks % PAUSE_POLL_LOOKS == 0 &&
                !__atomic_exchange_n(&polling, 1, __ATOMIC_ACQ_REL)) {
         engine_run_alone(poll, NULL);
     }

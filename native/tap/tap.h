@@ -339,7 +339,7 @@ uint32_t tasks_pid(const struct vcpu *); /* of the current task */
 void tasks_stored(struct vcpu *, uint64_t offset);                  /* a store touched the watched line */
 void tasks_skip(struct vcpu *, int on); /* may be nested */
 int tasks_changed(const struct vcpu *); /* another task runs than the last one that was sent */
-void tasks_begin_part(void); /* forgets calls and interrupts of all tasks: none was seen in the pause */
+void tasks_begin_part(int followed); /* forgets interrupts of all tasks and, unless they were followed, calls */
 struct nm_usage tasks_usage(struct vcpu *);                        /* since the last report */
 
 /* maps.c: the guest's perf rings */
@@ -368,7 +368,6 @@ int window_spent(struct vcpu *); /* this vCPU reached its limit: 1 if that close
 int window_awaits_maps(void); /* a symbol opens it, and the maps must still give its address */
 void window_symbol_register(struct qemu_plugin_tb *, size_t index, uint64_t vaddr, const uint8_t *code, size_t size);
 int window_is_open(void);
-int window_follows(void); /* calls are followed until the consumer opens the window */
 struct vcpu *window_vcpu(void); /* the vCPU that runs this slice; NULL before the window opens */
 void window_fail(void);
 void window_close_now(void); /* as the vCPU that has the slice */
@@ -378,10 +377,12 @@ void window_enter_slice(struct vcpu *); /* this vCPU runs */
 void window_look_for_triggers(struct qemu_plugin_tb *); /* the only callbacks outside the window and in a pause */
 
 /* parts.c: pauses inside the window */
+void parts_begin_first(void); /* the window opened, and is recorded */
 void parts_look(int pending, int starts); /* handles the consumer's requests; on a thread of its own, now and then */
 void parts_begin_paused(void);
 void parts_start(void); /* the window opens soon, and the guest leaves the pause */
 int parts_close(void); /* closes the window soon, also of a guest that idles; 0 where this QEMU cannot */
+int parts_see_no_references(const struct vcpu *); /* in a pause */
 void parts_follow(struct vcpu *); /* a trigger in a pause: which task runs */
 static inline int attend(struct vcpu *v, int kernel)
 {

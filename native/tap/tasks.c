@@ -138,11 +138,13 @@ int tasks_changed(const struct vcpu *v)
     return !v->task || v->task->address != address || v->task->pid != task_u32(address, tap.control->task_pid_offset);
 }
 
-void tasks_begin_part(void)
+void tasks_begin_part(int followed)
 {
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
-        for (struct task *t = buckets[bucket]; t; t = t->next)
-            t->irq_depth = t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
+        for (struct task *t = buckets[bucket]; t; t = t->next) {
+            t->irq_depth = t->stacks[KERNEL].depth = 0;
+            t->stacks[USER].depth = followed ? t->stacks[USER].depth : 0;
+        }
 }
 
 uint32_t tasks_pid(const struct vcpu *v) { return v->task ? v->task->pid : 0; }

@@ -154,7 +154,7 @@ static void start_window(struct vcpu *v)
 static void marked(struct vcpu *v, uint64_t number)
 {
     const struct nm_control *c = tap.control;
-    const int starts = v->attention & ATTEND_PENDING;
+    const int starts = pending;
     mark(v, number);
     const int from_mark = c->from_kind == NM_FROM_MARK || c->from_kind == NM_FROM_NEAR_MARK;
     if (starts && from_mark && c->from_value == number && v->attention & ATTEND_PAUSED)
@@ -260,7 +260,7 @@ static void *watch_consumer(void *unused)
             for (uint32_t i = 0; i < tap.vcpus; i++)
                 set_attention(&tap_vcpus[i], ATTEND_STOP);
         const int starts = pending && __atomic_load_n(&tap.control->start, __ATOMIC_ACQUIRE);
-        for (uint32_t i = 0; starts && !window_follows() && i < tap.vcpus; i++)
+        for (uint32_t i = 0; starts && i < tap.vcpus; i++)
             set_attention(&tap_vcpus[i], ATTEND_START);
         parts_look(pending, starts);
         nanosleep(&pause, NULL);
@@ -310,11 +310,6 @@ static int begins_paused(void)
     return (from == NM_FROM_CONSUMER || from == NM_FROM_NEAR_MARK) && engine_can_pause();
 }
 
-int window_follows(void)
-{
-    return pending && tap.control->from_kind == NM_FROM_FOLLOWED && engine_can_pause();
-}
-
 /* QEMU has dropped all translated code and every callback: from here on everything is seen. */
 static void instrument(void *unused)
 {
@@ -325,12 +320,12 @@ static void instrument(void *unused)
 static void open_afresh(void *unused)
 {
     open_window();
-    if (begins_paused())
+    if (begins_paused()) {
         parts_begin_paused();
-    else if (window_follows())
-        engine_on_translation(translate_calls);
-    else
+    } else {
         instrument(unused);
+        parts_begin_first();
+    }
 }
 
 static void begin(struct vcpu *v)

@@ -19,8 +19,6 @@ pub const FROM_BEGIN: u32 = 0;
 pub const FROM_MARK: u32 = 1;
 /// `NM_FROM_CONSUMER`: the consumer opens the window.
 pub const FROM_CONSUMER: u32 = 2;
-/// `NM_FROM_FOLLOWED`: the consumer opens the window, and calls are followed until then.
-pub const FROM_FOLLOWED: u32 = 5;
 /// `NM_FROM_SYMBOL`: the first execution of a function opens the window.
 pub const FROM_SYMBOL: u32 = 3;
 /// `NM_FROM_NEAR_MARK`: a mark opens the window soon, and until then the guest runs as in a pause.
@@ -199,8 +197,8 @@ pub struct ControlPage {
     pub stop: u32,
     /// Consumer: 1 pauses the recording, 0 goes on with it. The plugin writes it too, where it times parts itself.
     pub pause: u32,
-    /// Zero.
-    pub reserved1: u32,
+    /// Consumer: 1 has calls followed in the next pause.
+    pub follow: u32,
     /// Consumer: the next part ends after so many nanoseconds of the guest's clock; 0: when requested.
     pub part_ns: u64,
     /// Consumer: the next pause ends after so many nanoseconds of the guest's clock; 0: when requested.

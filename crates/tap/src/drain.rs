@@ -124,6 +124,7 @@ impl Drain<'_> {
                 None => {}
             }
             ring.set_lengths(schedule.offer(now));
+            ring.follow(schedule.follows(now));
         }
         if let Some(on_progress) = self.on_progress {
             let (part, paused) = flow.schedule.as_ref().map_or((1, false), Schedule::part);

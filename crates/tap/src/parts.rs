@@ -9,8 +9,8 @@ const PATIENCE: u32 = 3;
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
-    /// Time from the command's start that is followed and not recorded: calls, mappings and heap objects alone. It holds
-    /// for a window that opens with the command.
+    /// Time from the start in whose pauses calls are followed, so that objects that are allocated there have their call
+    /// sites.
     pub followed: Duration,
     /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
     pub first: Duration,
@@ -26,6 +26,9 @@ pub struct Parts {
     pub whole: Duration,
     /// The command is ended when so many records were sent.
     pub all_records: u64,
+    /// Nanoseconds of the guest's clock in a second of a pause; 0: as in the pauses so far. Short pauses are mostly
+    /// changes, and in followed ones the guest is slower.
+    pub paused_ns_a_second: u64,
 }
 
 impl Parts {
@@ -63,6 +66,8 @@ pub struct Covered {
     pub ended: bool,
     /// Recording paused at least once.
     pub paused: bool,
+    /// Nanoseconds of the guest's clock in a second of a pause; 0: unknown.
+    pub paused_ns_a_second: u64,
 }
 
 /// Next action.
@@ -160,9 +165,16 @@ impl Schedule {
         let pause = if self.paused { self.pause } else { self.next_pause(now) };
         self.offered = Lengths {
             part_ns: self.timing.part_ns(self.plan.records, self.plan.longest),
-            pause_ns: self.timing.pause_ns(pause.mul_f64(unevenness(self.covered.parts))),
+            pause_ns: self.pause_ns(pause.mul_f64(unevenness(self.covered.parts))),
         };
         self.offered
+    }
+
+    fn pause_ns(&self, here: Duration) -> u64 {
+        match self.plan.paused_ns_a_second {
+            0 => self.timing.pause_ns(here),
+            a_second => (here.as_secs_f64() * a_second as f64) as u64,
+        }
     }
 
     /// The plugin made a change without a request.
@@ -230,6 +242,11 @@ impl Schedule {
         Due::GoOn
     }
 
+    /// Whether a pause that begins now follows calls.
+    pub(crate) fn follows(&self, now: Instant) -> bool {
+        now - self.began < self.plan.followed
+    }
+
     /// The number of the part under way or last, and whether it is paused.
     pub(crate) fn part(&self) -> (u32, bool) {
         (self.covered.parts, self.paused)
@@ -243,6 +260,7 @@ impl Schedule {
             self.covered.recorded += now - self.since;
         }
         self.covered.reached = now - self.began;
+        self.covered.paused_ns_a_second = self.timing.pause_ns(Duration::from_secs(1));
         self.covered.paused = is_paused || self.covered.parts > 1;
         self.covered
     }
@@ -280,6 +298,7 @@ mod tests {
             pauses,
             whole,
             all_records: 5000,
+            paused_ns_a_second: 0,
         }
     }
 
@@ -325,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_short_run_is_one_part() {
-        let covered = Covered { parts: 1, recorded: 190 * MS, reached: 190 * MS, ended: false, paused: false };
+        let covered = Covered { parts: 1, recorded: 190 * MS, reached: 190 * MS, ..Covered::default() };
         assert_eq!(run(1, 190), (vec![], covered));
     }
 
@@ -377,7 +396,7 @@ mod tests {
         let mut schedule = Schedule::begin(plan, began);
         let (mut seen, mut alarm) = (Seen::default(), u64::MAX);
         for ms in 1.. {
-            let is_slow = clock / (40 * SECOND) % 2 == 0;
+            let is_slow = (clock / (40 * SECOND)).is_multiple_of(2);
             let speed = if is_slow { SECOND } else { 4 * SECOND } / if seen.is_paused { 1 } else { 8 };
             if !seen.is_paused {
                 records += speed * 80 / SECOND;

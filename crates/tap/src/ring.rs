@@ -274,6 +274,11 @@ impl Ring {
         self.long(std::mem::offset_of!(ControlPage, pause_ns)).store(pause_ns, Ordering::Relaxed);
     }
 
+    /// Has calls followed in the next pause, or not.
+    pub(crate) fn follow(&self, follow: bool) {
+        self.word(std::mem::offset_of!(ControlPage, follow)).store(follow.into(), Ordering::Release);
+    }
+
     /// The plugin's state, when so many records were taken.
     pub(crate) fn seen(&self, records: u64) -> Seen {
         let changes = self.word(std::mem::offset_of!(ControlPage, changes)).load(Ordering::Acquire);

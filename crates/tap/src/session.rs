@@ -151,10 +151,6 @@ impl Session {
     /// Records the window in parts, and ends the command with the plan.
     pub fn in_parts(mut self, plan: Option<Parts>) -> Self {
         self.plan = plan;
-        let followed = plan.map_or(Duration::ZERO, |plan| plan.followed);
-        if !followed.is_zero() && self.window == Window::default() {
-            self.window.from = Start::Followed(followed);
-        }
         self.with_its_start()
     }
 
@@ -327,7 +323,7 @@ impl Session {
 
 /// Returns how much of the window was recorded: what the plan counted, or all of it.
 fn covered(planned: Option<Covered>, window: Duration, ended: bool) -> Covered {
-    let whole = Covered { parts: 1, recorded: window, reached: window, ended, paused: false };
+    let whole = Covered { parts: 1, recorded: window, reached: window, ended, ..Covered::default() };
     Covered { ended, ..planned.unwrap_or(whole) }
 }
 

@@ -41,7 +41,7 @@ impl<'a> Watch<'a> {
             self.opened = Some(Instant::now());
         }
         match (self.opened, &self.window.from, self.window.length) {
-            (None, Start::Time(after) | Start::Followed(after), _) if began.elapsed() >= *after => ring.start(),
+            (None, Start::Time(after), _) if began.elapsed() >= *after => ring.start(),
             (Some(opened), _, Some(Length::Time(length))) if opened.elapsed() >= length => ring.stop(),
             _ => {}
         }
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
     /// Returns why it never opened.
     pub fn never(&self) -> String {
         let why = match &self.window.from {
-            Start::Time(_) | Start::Followed(_) => "the command ended before",
+            Start::Time(_) => "the command ended before",
             Start::Symbol { .. } if self.symbol.is_some() => "no program or library that the command ran defines it",
             Start::Symbol { .. } => "it was never executed",
             _ => "it was never reached",

@@ -1,8 +1,6 @@
 //! Which part of a command's run is recorded.
 
-use nearmiss_record::abi::{
-    FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_FOLLOWED, FROM_MARK, FROM_NEAR_MARK, FROM_SYMBOL,
-};
+use nearmiss_record::abi::{FIRST_MARK, FROM_BEGIN, FROM_CONSUMER, FROM_MARK, FROM_NEAR_MARK, FROM_SYMBOL};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -26,9 +24,6 @@ pub enum Start {
     Near(Mark),
     /// `time:DURATION`: so long after the command began, by the clock of this machine.
     Time(Duration),
-    /// So long after the command began, as [`Start::Time`]. Calls are followed until then, so that objects that are
-    /// allocated meanwhile have their allocation sites.
-    Followed(Duration),
     /// `symbol:NAME[@MODULE]`: the first execution of a function, of the first file mapped that defines it.
     Symbol {
         /// Name of the function in the symbol table.
@@ -119,7 +114,7 @@ impl std::fmt::Display for Start {
         match self {
             Start::Begin => f.write_str("the command's first instruction"),
             Start::Mark(Mark(n)) | Start::Near(Mark(n)) => write!(f, "mark {n}"),
-            Start::Time(time) | Start::Followed(time) => {
+            Start::Time(time) => {
                 write!(f, "{} after the command began", humantime::format_duration(*time))
             }
             Start::Symbol { name, module: Some(module) } => write!(f, "function {name} of {module}"),
@@ -154,7 +149,6 @@ impl Window {
             Start::Mark(mark) => (FROM_MARK, number(*mark)),
             Start::Near(mark) => (FROM_NEAR_MARK, number(*mark)),
             Start::Time(_) => (FROM_CONSUMER, 0),
-            Start::Followed(_) => (FROM_FOLLOWED, 0),
             Start::Symbol { .. } => (FROM_SYMBOL, 0),
         };
         let until = self.until.map_or(0, |mark| number(mark) as u32);

@@ -78,6 +78,7 @@ fn coverage(recorded: &Recorded) -> Option<Coverage> {
         reached_ns: covered.reached.as_nanos() as u64,
         ended: covered.ended,
         ahead_ns: ahead_ns(recorded),
+        paused_ns_a_second: covered.paused_ns_a_second,
     })
 }
 

@@ -43,8 +43,8 @@ const REACHING_PARTS: u64 = 24;
 const REACHING_PARTS_BY_TIME: u32 = 6;
 /// A first look that its records ended is followed by another one that reaches so many times as far.
 const FARTHER: f64 = 2.0;
-/// A run's start, in which most programs allocate what they use, is followed for one of so many shares of the time that is
-/// reached.
+/// Calls are followed in the pauses of a run's start, in which most programs allocate what they use: one of so many shares
+/// of the time that is reached.
 const BEGINNING: u32 = 8;
 /// Share of a plan's time in which such a run should come to its end.
 const TO_THE_END: f64 = 0.9;
@@ -115,7 +115,7 @@ impl Budget {
         let plan = self.plan(Purpose::CloserLook(Replays::Detection), None);
         match known {
             Known::Ends(length) => length.is_little_known() || plan.is_none_or(|plan| length.fits(&plan)),
-            Known::GoesOn { reached } => plan.is_some_and(|plan| reached.mul_f64(FARTHER) < plan.whole),
+            Known::GoesOn { reached, .. } => plan.is_some_and(|plan| reached.mul_f64(FARTHER) < plan.whole),
         }
     }
 
@@ -127,7 +127,9 @@ impl Budget {
         Some(match known {
             Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
             Some(Known::Ends(length)) if !length.unseen.is_zero() => length.spread(plan),
-            Some(Known::GoesOn { reached }) => reaching(plan, reached),
+            Some(Known::GoesOn { reached, paused_ns_a_second }) => {
+                reaching(Parts { paused_ns_a_second, ..plan }, reached)
+            }
             _ => plan,
         })
     }
@@ -142,14 +144,18 @@ pub enum Known {
     GoesOn {
         /// Time in the guest from the first part's begin to the last one's end.
         reached: Duration,
+        /// Nanoseconds of the guest's clock in a second of a pause; 0: unknown.
+        paused_ns_a_second: u64,
     },
 }
 
 impl Known {
     /// Returns what a recording shows of its command's end.
     pub fn of(manifest: &Manifest) -> Self {
-        let reached = Duration::from_nanos(manifest.covered.map_or(0, |covered| covered.reached_ns));
-        Length::of(manifest).map_or(Known::GoesOn { reached }, Known::Ends)
+        let covered = manifest.covered.unwrap_or_default();
+        let Coverage { reached_ns, paused_ns_a_second, .. } = covered;
+        let goes_on = Known::GoesOn { reached: Duration::from_nanos(reached_ns), paused_ns_a_second };
+        Length::of(manifest).map_or(goes_on, Known::Ends)
     }
 
     /// Returns the end of a closer look that records every access.
@@ -168,6 +174,7 @@ pub struct Length {
     records: u64,
     recorded: Duration,
     unseen: Duration,
+    paused_ns_a_second: u64,
 }
 
 impl Length {
@@ -178,7 +185,7 @@ impl Length {
             recorded_ns: manifest.window_ns,
             reached_ns: manifest.window_ns,
             ended: false,
-            ahead_ns: 0,
+            ..Coverage::default()
         };
         let covered = manifest.covered.unwrap_or(all);
         let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
@@ -190,6 +197,7 @@ impl Length {
             records: (manifest.records as f64 * by_recorded) as u64,
             recorded,
             unseen,
+            paused_ns_a_second: covered.paused_ns_a_second,
         })
     }
 
@@ -206,8 +214,9 @@ impl Length {
     /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;
     /// a run that would be hardly recorded then is not followed to its end.
     fn spread(self, plan: Parts) -> Parts {
+        let plan = Parts { paused_ns_a_second: self.paused_ns_a_second, ..plan };
         let followed = followed(plan, self.recorded + self.unseen);
-        let time = (plan.whole - followed).mul_f64(TO_THE_END).as_secs_f64();
+        let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
         let paused_only = self.recorded.as_secs_f64() / MUCH_FASTER_IN_A_PAUSE + self.unseen.as_secs_f64();
         let speed = 1.0 / (MUCH_FASTER_IN_A_PAUSE * CLOSER_BY_FIRST);
         let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
@@ -220,8 +229,8 @@ impl Length {
         let parts = (recorded / LEAST_PART).clamp(1.0, SPREAD_PARTS);
         let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
         let records = (plan.all_records as f64 / parts).max(1.0) as u64;
-        let (whole, pauses) = (plan.whole - followed, Pauses::Growing { first: pause, by: 1.0 });
-        Parts { followed, first: part, first_records: records, longest: part, records, pauses, whole, ..plan }
+        let pauses = Pauses::Growing { first: pause, by: 1.0 };
+        Parts { followed, first: part, first_records: records, longest: part, records, pauses, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -234,19 +243,17 @@ fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, first_records: plan.all_records, records: plan.all_records, ..plan }
 }
 
-/// Returns the plan in equal parts and pauses behind the run's start, each of which stands for as much of the run as any
-/// other. The start is a small part of what is `reached`, and is followed alone: recorded, it would be most of the
-/// records.
+/// Returns the plan in equal parts and pauses, each of which stands for as much of the run as any other.
 fn reaching(plan: Parts, reached: Duration) -> Parts {
     let followed = followed(plan, reached);
-    let whole = plan.whole - followed;
-    let part = whole / (2 * REACHING_PARTS_BY_TIME);
+    let part = plan.whole / (2 * REACHING_PARTS_BY_TIME);
     let records = (plan.all_records / REACHING_PARTS).max(1);
     let pauses = Pauses::Filling;
-    Parts { followed, first: part, first_records: records, longest: part, records, pauses, whole, ..plan }
+    Parts { followed, first: part, first_records: records, longest: part, records, pauses, ..plan }
 }
 
-/// Returns the time from the start that is followed: a block that is allocated in a pause has no call site.
+/// Returns the time from the start in whose pauses calls are followed: a block that is allocated in another one has no call
+/// site.
 fn followed(plan: Parts, reached: Duration) -> Duration {
     plan.whole.min(reached) / BEGINNING
 }
@@ -283,6 +290,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         pauses: Pauses::Growing { first: whole / 30, by: 1.35 },
         whole,
         all_records: all_records.max(1),
+        paused_ns_a_second: 0,
     }
 }
 
@@ -330,7 +338,7 @@ mod tests {
     fn a_run_that_does_not_fit_has_equal_parts_to_its_end() {
         let covered = |recorded_ms: u64, reached_ms: u64| {
             let [recorded_ns, reached_ns] = [recorded_ms, reached_ms].map(|ms| ms * 1_000_000);
-            Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false, ahead_ns: 0 })
+            Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false, ..Coverage::default() })
         };
         let length = |covered| Length::of(&seen(1_000_000, covered)).unwrap();
         let plan = plan(Duration::from_secs(40), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
@@ -340,9 +348,9 @@ mod tests {
             Pauses::Growing { first, by: 1.0 } => seconds(first),
             other => panic!("{other:?}"),
         };
-        // 12.3 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
-        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.44, 0.07));
-        assert_eq!((seconds(spread.followed), seconds(spread.whole)), (0.76, 13.64));
+        // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
+        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
+        assert_eq!((seconds(spread.followed), spread.whole), (0.76, plan.whole));
         assert_eq!((spread.first, spread.first_records), (spread.longest, plan.all_records / 24));
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
@@ -354,7 +362,7 @@ mod tests {
     fn parts_of_a_run_that_goes_on_have_equal_weights() {
         let plan = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         let parts = reaching(plan, Duration::from_secs(4));
-        assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole - parts.followed));
+        assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole));
         assert_eq!((parts.first, parts.longest, parts.pauses), (parts.whole / 12, parts.whole / 12, Pauses::Filling));
         assert_eq!((parts.first_records, parts.records), (plan.all_records / 24, plan.all_records / 24));
         assert_eq!(reaching(plan, Duration::from_secs(90)).followed, plan.whole / 8);
@@ -372,7 +380,7 @@ mod tests {
         };
         let parts = |recorded_s: u64, ended| {
             let [recorded_ns, reached_ns] = [recorded_s, 5].map(|s| s * 1_000_000_000);
-            Some(Coverage { parts: 3, recorded_ns, reached_ns, ended, ahead_ns: 0 })
+            Some(Coverage { parts: 3, recorded_ns, reached_ns, ended, ..Coverage::default() })
         };
         let [whole, quarter] = [18, 5].map(Duration::from_secs);
         assert!(first(&seen(1_000_000, None)) > whole);
@@ -383,8 +391,13 @@ mod tests {
         let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
         let until = |reached_s: u64| {
-            let covered =
-                Coverage { parts: 8, recorded_ns: 1, reached_ns: reached_s * 1_000_000_000, ended: true, ahead_ns: 0 };
+            let covered = Coverage {
+                parts: 8,
+                recorded_ns: 1,
+                reached_ns: reached_s * 1_000_000_000,
+                ended: true,
+                ..Coverage::default()
+            };
             seen(1_000_000, Some(covered))
         };
         assert!(room(&until(5)) && !room(&until(15)), "another look takes 18 s");

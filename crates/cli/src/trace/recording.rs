@@ -75,6 +75,7 @@ mod tests {
             pauses: Pauses::Filling,
             whole: Duration::from_secs(17),
             all_records: 1,
+            paused_ns_a_second: 0,
         };
         let under = Under {
             elapsed: Duration::from_secs(4),

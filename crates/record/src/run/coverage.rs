@@ -18,6 +18,9 @@ pub struct Coverage {
     /// Wall time of the command ahead of the window, *measured*.
     #[serde(default)]
     pub ahead_ns: u64,
+    /// Nanoseconds of the guest's clock in a second of a pause, *measured*; 0: unknown.
+    #[serde(default)]
+    pub paused_ns_a_second: u64,
 }
 
 impl Coverage {
@@ -56,7 +59,7 @@ mod tests {
 
     fn sentence(parts: u32, recorded_s: u64, ended: bool) -> Option<String> {
         let [recorded_ns, reached_ns] = [recorded_s, 6].map(|s| s * 1_000_000_000);
-        Coverage { parts, recorded_ns, reached_ns, ended, ahead_ns: 0 }.sentence()
+        Coverage { parts, recorded_ns, reached_ns, ended, ..Coverage::default() }.sentence()
     }
 
     #[test]
@@ -70,7 +73,14 @@ mod tests {
         assert!(of(2, 4, false).ends_with("; nothing between them was seen."));
         assert!(of(1, 6, true).ends_with("It was ended there; nothing behind was seen."));
         assert!(of(2, 4, true).ends_with("nothing between the parts or behind them was seen."));
-        let late = Coverage { parts: 2, recorded_ns: 1, reached_ns: 2, ended: true, ahead_ns: 900_000_000 };
+        let late = Coverage {
+            parts: 2,
+            recorded_ns: 1,
+            reached_ns: 2,
+            ended: true,
+            ahead_ns: 900_000_000,
+            ..Coverage::default()
+        };
         assert!(
             late.sentence().is_some_and(|text| text.contains(" in the guest behind its first 0.9 s. It was ended"))
         );

@@ -269,7 +269,12 @@ mod tests {
             earlier.note(at % 500 * LINE);
         });
         assert!(lines > 400_000 / 20, "they all fit");
-        assert!(there(&earlier) < 0.35 && there_in(&earlier, 1) < 0.02, "{} {}", there(&earlier), there_in(&earlier, 1));
+        assert!(
+            there(&earlier) < 0.35 && there_in(&earlier, 1) < 0.02,
+            "{} {}",
+            there(&earlier),
+            there_in(&earlier, 1)
+        );
     }
 
     #[test]
