@@ -90,8 +90,8 @@ pub(crate) struct Schedule {
     records_before: u64,
     /// A change was requested and is not made yet.
     requested: bool,
-    /// Changes that were seen.
-    changes: u32,
+    /// Changes at the last look; the guest may have been paused ahead of the window.
+    changes: Option<u32>,
     timing: Timing,
     /// Lengths at the begin of the part or pause that goes on.
     lengths: Lengths,
@@ -114,7 +114,7 @@ impl Schedule {
             records: 0,
             records_before: 0,
             requested: false,
-            changes: 0,
+            changes: None,
             timing: Timing::begin(now),
             lengths: Lengths::default(),
             offered: Lengths::default(),
@@ -132,7 +132,7 @@ impl Schedule {
         if now - self.began >= self.plan.whole || records >= self.plan.all_records {
             return (!std::mem::replace(&mut self.covered.ended, true)).then_some(Due::End);
         }
-        let made = seen.changes.wrapping_sub(std::mem::replace(&mut self.changes, seen.changes));
+        let made = self.changes.replace(seen.changes).map_or(0, |before| seen.changes.wrapping_sub(before));
         if made > 1 {
             self.catch_up(now, is_paused, made);
             return None;
@@ -427,6 +427,20 @@ mod tests {
         assert!((share - 0.5).abs() < 0.06, "{share}");
         assert!(covered.ended && covered.parts > 150, "{covered:?}");
         assert!(covered.reached > 30_000 * MS, "{covered:?}");
+    }
+
+    #[test]
+    fn a_pause_ahead_of_the_window_is_no_part() {
+        let began = Instant::now();
+        let mut schedule = Schedule::begin(plan(), began);
+        let mut look = |ms: u32, is_paused, changes| {
+            let changed_ns = u64::from(changes) * 1_000_000;
+            schedule.look(began + ms * MS, Seen { records: 0, is_paused, changes, changed_ns })
+        };
+        assert_eq!([look(0, false, 2), look(100, false, 2)], [None; 2]);
+        // A pause and a part between two looks.
+        assert_eq!([look(120, false, 4), look(140, false, 4)], [None; 2]);
+        assert_eq!(schedule.end(began + 150 * MS, false).parts, 2);
     }
 
     #[test]
