@@ -6,7 +6,7 @@ use super::super::touches::Touches;
 use super::touched;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::machine::Machine;
-use nearmiss_record::reference::Control;
+use nearmiss_record::reference::{Control, MARK_PART};
 use nearmiss_record::symbols::Symbols;
 use rustc_hash::FxHashMap;
 
@@ -50,7 +50,9 @@ struct Steps {
     /// Greatest common divisor of the distances from the first place.
     divisor: u64,
     references: u64,
+    /// The place before, and the part of the run that it is of: a part begins within a run of steps.
     last: u64,
+    part: u32,
     runs: Runs,
 }
 
@@ -97,12 +99,13 @@ impl Runs {
 pub struct ElementSizes {
     touches: Touches,
     steps: FxHashMap<(ObjectId, u32), Steps>,
+    part: u32,
 }
 
 impl ElementSizes {
     /// For a run on this machine.
     pub fn new(machine: &Machine, symbols: &Symbols) -> Self {
-        ElementSizes { touches: Touches::new(machine, symbols), steps: FxHashMap::default() }
+        ElementSizes { touches: Touches::new(machine, symbols), steps: FxHashMap::default(), part: 0 }
     }
 
     /// Returns the bytes of an element of each object that has elements.
@@ -123,10 +126,10 @@ impl ElementSizes {
         let steps = self.steps.entry((touched.object, reference.record.insn().0)).or_default();
         if steps.references == 0 {
             steps.first = offset;
-        } else {
+        } else if steps.part == self.part {
             steps.runs.step(offset, offset.wrapping_sub(steps.last));
         }
-        steps.last = offset;
+        (steps.last, steps.part) = (offset, self.part);
         steps.references += 1;
         let distance = offset.abs_diff(steps.first);
         if distance > 0 && (steps.divisor == 0 || !distance.is_multiple_of(steps.divisor)) {
@@ -175,6 +178,7 @@ fn is_multiple(distance: u64, bytes: u64) -> bool {
 
 impl Observer for ElementSizes {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
+        self.part += u32::from(matches!(control, Control::Mark { number: MARK_PART, .. }));
         self.touches.control(vcpu, control, |_| ());
     }
 
