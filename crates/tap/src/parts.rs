@@ -221,7 +221,7 @@ impl Schedule {
     fn filling(&self, now: Instant) -> Duration {
         let recorded = self.covered.recorded + (now - self.since);
         let (part, records) = match self.covered.parts {
-            1 => (recorded.min(self.plan.longest), self.records.min(self.plan.records)),
+            1 => (recorded.min(self.plan.longest), self.plan.records),
             parts => {
                 ((recorded - self.of_first.0) / (parts - 1), (self.records - self.of_first.1) / u64::from(parts - 1))
             }
