@@ -63,6 +63,8 @@ pub(super) struct Drained {
 struct Flow {
     drained: Drained,
     schedule: Option<Schedule>,
+    /// Parts and pauses end at instructions. A server waits for its clients, and the guest's clock goes on meanwhile.
+    by_instructions: bool,
     stopped: bool,
     instructions: BTreeMap<u32, u64>,
     /// Records ahead of the first recorded instruction: of heap objects from before the window, of a server's data many.
@@ -78,7 +80,7 @@ impl Drain<'_> {
         watch: &mut Watch<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<Drained, TapError> {
-        let mut flow = Flow::default();
+        let mut flow = Flow { by_instructions: !header.starts_late, ..Flow::default() };
         let mut validator = Validator::new(header, None);
         let mut last_look = false;
         while !flow.drained.complete {
@@ -123,7 +125,9 @@ impl Drain<'_> {
                 Some(Due::End) => ring.stop(),
                 None => {}
             }
-            ring.set_lengths(schedule.offer(now));
+            if flow.by_instructions {
+                ring.set_lengths(schedule.offer(now));
+            }
             ring.follow(schedule.follows(now));
         }
         if let Some(on_progress) = self.on_progress {

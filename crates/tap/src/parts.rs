@@ -4,7 +4,7 @@ use crate::timing::{Lengths, Seen, Timing};
 use std::time::{Duration, Instant};
 
 /// A part or a pause that the plugin does not end itself in so many times its length is ended on request.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 2;
 
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
