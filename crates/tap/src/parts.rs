@@ -9,7 +9,7 @@ const PATIENCE: u32 = 2;
 /// How a command is recorded in parts, and when it is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
-    /// Time from the start in whose pauses calls are followed, so that objects that are allocated there have their call
+    /// Time from the start until which pauses follow calls, so that objects that are allocated there have their call
     /// sites.
     pub followed: Duration,
     /// Longest first part, by the clock of this machine: a run that is shorter is recorded whole.
@@ -266,8 +266,8 @@ impl Schedule {
     }
 }
 
-/// Share of its planned length that the pause behind part `number` has: pauses of one length would meet a program that
-/// repeats itself in as many instructions always at the same place. 0.25 to 1.75, as likely each, and alike in each run.
+/// Share of its planned length that the pause behind part `number` has: with pauses of one length, a program that
+/// repeats itself in as many instructions is recorded at the same place always. 0.25 to 1.75, as likely each, and alike in each run.
 fn unevenness(number: u32) -> f64 {
     // The output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
     let mut mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -253,7 +253,7 @@ fn reaching(plan: Parts, reached: Duration) -> Parts {
     Parts { followed, first: Duration::ZERO, longest: part, records, pauses, ..plan }
 }
 
-/// Returns the time from the start in whose pauses calls are followed: a block that is allocated in another one has no call
+/// Returns the time from the start until which pauses follow calls: a block that is allocated in a later one has no call
 /// site.
 fn followed(plan: Parts, reached: Duration) -> Duration {
     plan.whole.min(reached) / BEGINNING

@@ -6,7 +6,7 @@ use nearmiss_machine::attribution::{UsedElements, UsedField};
 
 /// Most bytes that the start of a piece is aligned to.
 const MOST_ALIGNED: u64 = 8;
-/// Elements of an array inside a structure whose members are pieces, at most.
+/// Elements of an array inside a structure that is taken apart, at most.
 const MOST_TIMES: u64 = 64;
 
 /// Bytes that stay together: of an array inside the structure, one member of all its elements.
