@@ -74,7 +74,7 @@ impl ShareRange {
 pub struct StallRanges {
     /// All stall cycles.
     pub all: ShareRange,
-    /// By the level that was hit, nearest first.
+    /// Ranges by the level that was hit, nearest first.
     pub levels: Vec<ShareRange>,
     /// Lines of other CPUs.
     pub coherence: ShareRange,

@@ -28,7 +28,7 @@ pub struct Member {
     pub type_name: String,
     /// Lengths of arrays, as in `[4][16]`; else empty.
     pub lengths: String,
-    /// Of an array of structures: the members of its first element, by offset in the whole structure.
+    /// Members of the first element of an array of structures, by offset in the whole structure; of others none.
     pub of_element: Vec<Member>,
     /// Elements of such an array; of others 1.
     pub times: u64,

@@ -191,7 +191,7 @@ impl Schedule {
         (self.since, self.records_before) = (now, self.records);
     }
 
-    /// The plugin made several changes since the last look: so long parts and pauses have half of the time each.
+    /// The plugin made several changes since the last look: its parts and pauses are taken for as long as each other.
     fn catch_up(&mut self, now: Instant, is_paused: bool, made: u32) {
         let begun = if is_paused { made / 2 } else { made.div_ceil(2) };
         self.covered.parts += begun - u32::from(self.requested && !self.paused).min(begun);
@@ -266,8 +266,9 @@ impl Schedule {
     }
 }
 
-/// Share of its planned length that the pause behind part `number` has: with pauses of one length, a program that
-/// repeats itself in as many instructions is recorded at the same place always. 0.25 to 1.75, as likely each, and alike in each run.
+/// Share of its planned length that the pause behind part `number` has: 0.25 to 1.75, as likely each, and alike in each
+/// run. With pauses of one length, a program that repeats itself in as many instructions is recorded at the same place
+/// always.
 fn unevenness(number: u32) -> f64 {
     // The output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
     let mut mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -78,7 +78,7 @@ impl Timing {
             return;
         }
         let (here, guest_ns) = (now - self.at, seen.changed_ns.saturating_sub(self.seen.changed_ns));
-        // What went by between two looks has no length.
+        // Changes that went by between two looks have no lengths.
         let counts = self.seen.changes != 0 && seen.changes.wrapping_sub(self.seen.changes) == 1;
         match seen.is_paused {
             true if counts => self.parts.add(here, guest_ns),
