@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 7u
+#define NM_ABI_VERSION 8u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
@@ -223,6 +223,8 @@ struct nm_control {
     uint32_t paused;    /* 1: between two parts of the run */
     uint32_t changes;   /* between parts and pauses, where the plugin can time them itself; written last */
     uint64_t changed_ns; /* the guest's clock at the last change */
+    uint64_t now_ns;     /* the guest's clock not long ago */
+    uint64_t passed_ns[2]; /* of the guest's clock in parts, and in pauses, from the window's start to the last change */
 
     /* consumer, while running */
     _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */

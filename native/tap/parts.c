@@ -60,6 +60,15 @@ static void time_is_over(void *unused)
     engine_run_alone(change, pauses ? &changing : NULL);
 }
 
+/* Counts the part or the pause that ends now, where the window was open all the while. */
+static void pass(int is_over_pause, uint64_t now_ns)
+{
+    static uint64_t since_ns;
+    if (since_ns)
+        tap.control->passed_ns[is_over_pause] += now_ns - since_ns;
+    since_ns = tap.control->opened ? now_ns : 0;
+}
+
 /* A change is made: a part begins, or a pause. */
 static void changed(int is_paused, const uint64_t *length_ns)
 {
@@ -67,7 +76,8 @@ static void changed(int is_paused, const uint64_t *length_ns)
     __atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
     if (!engine_has_clock())
         return;
-    tap.control->changed_ns = engine_now_ns();
+    tap.control->now_ns = tap.control->changed_ns = engine_now_ns();
+    pass(!is_paused, tap.control->changed_ns);
     __atomic_fetch_add(&tap.control->changes, 1, __ATOMIC_RELEASE);
     engine_alarm(__atomic_load_n(length_ns, __ATOMIC_RELAXED), time_is_over);
 }
@@ -185,6 +195,8 @@ void parts_look(int pending, int starts)
     static unsigned looks;
     if (!engine_can_pause() || __atomic_load_n(&changing, __ATOMIC_ACQUIRE))
         return;
+    if (engine_has_clock())
+        __atomic_store_n(&tap.control->now_ns, engine_now_ns(), __ATOMIC_RELAXED);
     const int now = tap.control->paused != 0;
     const int wanted = pending ? now && !starts : __atomic_load_n(&tap.control->pause, __ATOMIC_ACQUIRE) != 0;
     if (now && starts) {

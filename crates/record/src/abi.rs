@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -187,8 +187,13 @@ pub struct ControlPage {
     pub changes: u32,
     /// Plugin: the guest's clock at the last change, in nanoseconds.
     pub changed_ns: u64,
+    /// Plugin: the guest's clock not long ago, in nanoseconds.
+    pub now_ns: u64,
+    /// Plugin: nanoseconds of the guest's clock that passed in parts, and in pauses, from the window's start to the last
+    /// change.
+    pub passed_ns: [u64; 2],
     /// Padding to the consumer's cache line.
-    pub padding1: [u32; 12],
+    pub padding1: [u32; 6],
     /// Consumer: chunks given back, ever.
     pub consumed: u64,
     /// Plugin: asleep on `consumed`.

@@ -105,7 +105,7 @@ impl Drain<'_> {
                 }
             }
         }
-        flow.drained.covered = flow.schedule.take().map(|schedule| schedule.end(Instant::now(), ring.is_paused()));
+        flow.drained.covered = flow.schedule.take().map(|schedule| schedule.end(Instant::now(), ring.seen(0)));
         Ok(flow.drained)
     }
 

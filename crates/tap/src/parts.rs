@@ -68,6 +68,8 @@ pub struct Covered {
     pub paused: bool,
     /// Nanoseconds of the guest's clock in a second of a pause; 0: unknown.
     pub paused_ns_a_second: u64,
+    /// Nanoseconds of the guest's clock that were recorded, and all of them; zeros: unknown.
+    pub guest_ns: (u64, u64),
 }
 
 /// Next action.
@@ -253,13 +255,15 @@ impl Schedule {
     }
 
     /// The window closed at `now`, in a pause or not. A part that was requested last and never began does not count.
-    pub(crate) fn end(mut self, now: Instant, is_paused: bool) -> Covered {
+    pub(crate) fn end(mut self, now: Instant, seen: Seen) -> Covered {
+        let is_paused = seen.is_paused;
         if !self.paused && is_paused && self.requested {
             self.covered.parts -= 1;
         } else if !self.paused || !is_paused {
             self.covered.recorded += now - self.since;
         }
         self.covered.reached = now - self.began;
+        self.covered.guest_ns = seen.guest_ns();
         self.covered.paused_ns_a_second = self.timing.pause_ns(Duration::from_secs(1));
         self.covered.paused = is_paused || self.covered.parts > 1;
         self.covered
@@ -340,7 +344,7 @@ mod tests {
                 }
             }
         }
-        (seen, schedule.end(began + end * MS, paused))
+        (seen, schedule.end(began + end * MS, untimed(records, paused)))
     }
 
     #[test]
@@ -408,7 +412,7 @@ mod tests {
             let due = schedule.look(began + ms * MS, Seen { records, ..seen });
             let changes = due.is_some() || clock >= alarm;
             if due == Some(Due::End) {
-                return (slow as f64 / parts_ns as f64, schedule.end(began + ms * MS, seen.is_paused));
+                return (slow as f64 / parts_ns as f64, schedule.end(began + ms * MS, seen));
             }
             if changes {
                 let Lengths { part_ns, pause_ns } = schedule.offer(began + ms * MS);
@@ -436,12 +440,12 @@ mod tests {
         let mut schedule = Schedule::begin(plan(), began);
         let mut look = |ms: u32, is_paused, changes| {
             let changed_ns = u64::from(changes) * 1_000_000;
-            schedule.look(began + ms * MS, Seen { records: 0, is_paused, changes, changed_ns })
+            schedule.look(began + ms * MS, Seen { is_paused, changes, changed_ns, ..Seen::default() })
         };
         assert_eq!([look(0, false, 2), look(100, false, 2)], [None; 2]);
         // A pause and a part between two looks.
         assert_eq!([look(120, false, 4), look(140, false, 4)], [None; 2]);
-        assert_eq!(schedule.end(began + 150 * MS, false).parts, 2);
+        assert_eq!(schedule.end(began + 150 * MS, untimed(0, false)).parts, 2);
     }
 
     #[test]
@@ -472,7 +476,7 @@ mod tests {
         assert_eq!(look(510, true), Some(Due::GoOn));
         assert_eq!(look(900, true), None);
         assert_eq!(look(1000, true), Some(Due::End));
-        let covered = schedule.end(began + 1000 * MS, true);
+        let covered = schedule.end(began + 1000 * MS, untimed(0, true));
         assert_eq!((covered.parts, covered.recorded), (1, 500 * MS));
     }
 

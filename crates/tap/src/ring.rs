@@ -283,7 +283,13 @@ impl Ring {
     pub(crate) fn seen(&self, records: u64) -> Seen {
         let changes = self.word(std::mem::offset_of!(ControlPage, changes)).load(Ordering::Acquire);
         let changed_ns = self.long(std::mem::offset_of!(ControlPage, changed_ns)).load(Ordering::Acquire);
-        Seen { records, is_paused: self.is_paused(), changes, changed_ns }
+        let [now_ns, in_parts, in_pauses] = [
+            std::mem::offset_of!(ControlPage, now_ns),
+            std::mem::offset_of!(ControlPage, passed_ns),
+            std::mem::offset_of!(ControlPage, passed_ns) + size_of::<u64>(),
+        ]
+        .map(|at| self.long(at).load(Ordering::Relaxed));
+        Seen { records, is_paused: self.is_paused(), changes, changed_ns, now_ns, passed_ns: [in_parts, in_pauses] }
     }
 
     /// Requests the plugin to open the window at its next chance.

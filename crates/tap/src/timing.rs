@@ -25,6 +25,21 @@ pub(crate) struct Seen {
     pub changes: u32,
     /// The guest's clock at the last change.
     pub changed_ns: u64,
+    /// The guest's clock not long ago.
+    pub now_ns: u64,
+    /// Nanoseconds of the guest's clock in parts, and in pauses, up to the last change.
+    pub passed_ns: [u64; 2],
+}
+
+impl Seen {
+    /// Nanoseconds of the guest's clock that were recorded, and all of them; zeros: unknown.
+    pub(crate) fn guest_ns(&self) -> (u64, u64) {
+        let mut passed_ns = self.passed_ns;
+        if self.changes != 0 {
+            passed_ns[usize::from(self.is_paused)] += self.now_ns.saturating_sub(self.changed_ns);
+        }
+        (passed_ns[0], passed_ns[0] + passed_ns[1])
+    }
 }
 
 /// Stretches of a run by both clocks.
@@ -116,13 +131,28 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
+    fn the_stretch_that_goes_on_counts_as_what_it_is() {
+        let seen = |is_paused| Seen {
+            is_paused,
+            changes: 3,
+            changed_ns: 50,
+            now_ns: 90,
+            passed_ns: [20, 30],
+            ..Seen::default()
+        };
+        assert_eq!((seen(false).guest_ns(), seen(true).guest_ns()), ((60, 90), (20, 90)));
+        let before_the_window = Seen { changes: 0, now_ns: 90, ..Seen::default() };
+        assert_eq!(before_the_window.guest_ns(), (0, 0));
+    }
+
+    #[test]
     fn lengths_follow_from_what_parts_and_pauses_took_by_both_clocks() {
         let began = Instant::now();
         let mut timing = Timing::begin(began);
         let mut changes = 0;
         let mut look = |ms: u32, records, is_paused, changed_ns| {
             changes += u32::from(changed_ns != 0);
-            timing.look(began + ms * MS, Seen { records, is_paused, changes, changed_ns });
+            timing.look(began + ms * MS, Seen { records, is_paused, changes, changed_ns, ..Seen::default() });
             (timing.part_ns(1_000, 100 * MS), timing.pause_ns(10 * MS))
         };
         assert_eq!(look(50, 4_000, false, 0), (0, 0));

@@ -79,6 +79,8 @@ fn coverage(recorded: &Recorded) -> Option<Coverage> {
         ended: covered.ended,
         ahead_ns: ahead_ns(recorded),
         paused_ns_a_second: covered.paused_ns_a_second,
+        recorded_guest_ns: covered.guest_ns.0,
+        reached_guest_ns: covered.guest_ns.1,
     })
 }
 

@@ -28,10 +28,12 @@ const BOOT: Duration = Duration::from_secs(4);
 const LEAST: Duration = Duration::from_secs(2);
 /// Parts that a recording has when its records are the limit.
 const PARTS_BY_RECORDS: u64 = 8;
-/// A command runs so many times as fast while it is not recorded, at least.
+/// A command runs so many times as fast while it is not recorded, at least, where the guest's clock is unknown.
 const FASTER_IN_A_PAUSE: f64 = 4.0;
 /// And at most, about: where it waits for pages.
 const MUCH_FASTER_IN_A_PAUSE: f64 = 16.0;
+/// The least and the most that the guest's clock is taken to show of that.
+const FASTER_BY_THE_CLOCK: [f64; 2] = [2.0, 200.0];
 /// Parts that are spread over a run of known length, at most.
 const SPREAD_PARTS: f64 = 24.0;
 /// A shorter part is mostly the translation of its code.
@@ -174,6 +176,10 @@ pub struct Length {
     records: u64,
     recorded: Duration,
     unseen: Duration,
+    /// Share of the run that was recorded.
+    share: f64,
+    /// How many times as fast the command is in a pause.
+    faster: f64,
     paused_ns_a_second: u64,
 }
 
@@ -189,14 +195,20 @@ impl Length {
         };
         let covered = manifest.covered.unwrap_or(all);
         let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
-        let unseen = unseen_ns as f64 * FASTER_IN_A_PAUSE / covered.recorded_ns.max(1) as f64;
-        let by_recorded = CLOSER_BY_FIRST * (1.0 + unseen);
+        let times = unseen_ns as f64 / covered.recorded_ns.max(1) as f64;
+        let (share, faster) = match covered.share_by_guest() {
+            Some(share) => (share, ((1.0 / share - 1.0) / times).clamp(FASTER_BY_THE_CLOCK[0], FASTER_BY_THE_CLOCK[1])),
+            None => (1.0 / (1.0 + times * FASTER_IN_A_PAUSE), MUCH_FASTER_IN_A_PAUSE),
+        };
+        let by_recorded = CLOSER_BY_FIRST / share;
         let [recorded, unseen] = [covered.recorded_ns, unseen_ns].map(Duration::from_nanos);
         (!covered.ended).then(|| Length {
             time: recorded.mul_f64(by_recorded),
             records: (manifest.records as f64 * by_recorded) as u64,
             recorded,
             unseen,
+            share,
+            faster,
             paused_ns_a_second: covered.paused_ns_a_second,
         })
     }
@@ -208,7 +220,7 @@ impl Length {
 
     /// Whether less than half of the run was recorded.
     fn is_little_known(&self) -> bool {
-        self.unseen.mul_f64(FASTER_IN_A_PAUSE) > self.recorded
+        self.share < 0.5
     }
 
     /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;
@@ -217,8 +229,8 @@ impl Length {
         let plan = Parts { paused_ns_a_second: self.paused_ns_a_second, ..plan };
         let followed = followed(plan, self.recorded + self.unseen);
         let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
-        let paused_only = self.recorded.as_secs_f64() / MUCH_FASTER_IN_A_PAUSE + self.unseen.as_secs_f64();
-        let speed = 1.0 / (MUCH_FASTER_IN_A_PAUSE * CLOSER_BY_FIRST);
+        let paused_only = self.recorded.as_secs_f64() / self.faster + self.unseen.as_secs_f64();
+        let speed = 1.0 / (self.faster * CLOSER_BY_FIRST);
         let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
         let by_records = plan.all_records as f64 * TO_THE_END * self.time.as_secs_f64() / self.records.max(1) as f64;
         if by_time < time / 2.0 {
@@ -389,6 +401,13 @@ mod tests {
         assert!(first(&seen(1_000_000, parts(1, false))) < quarter, "25.5 s: spread");
         assert!(first(&seen(1_000_000, parts(4, true))) < quarter, "its end is not near");
         assert!(first(&seen(40_000_000, None)) < whole, "too much to replay");
+        let by_the_clock = |recorded_guest_ns| Coverage {
+            recorded_guest_ns,
+            reached_guest_ns: 100,
+            ..parts(4, false).unwrap_or_default()
+        };
+        assert!(first(&seen(1_000_000, Some(by_the_clock(60)))) > whole, "10 s");
+        assert!(first(&seen(1_000_000, Some(by_the_clock(10)))) < quarter, "60 s: spread");
         let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
         let until = |reached_s: u64| {

@@ -1,6 +1,6 @@
 //! How much of a command a trace has.
 
-use crate::words::counted;
+use crate::words::{counted, percent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,25 @@ pub struct Coverage {
     /// Nanoseconds of the guest's clock in a second of a pause, *measured*; 0: unknown.
     #[serde(default)]
     pub paused_ns_a_second: u64,
+    /// Nanoseconds of the guest's clock that were recorded, of `reached_guest_ns`, *measured*: the emulator runs on many
+    /// times as fast in a pause. 0: unknown.
+    #[serde(default)]
+    pub recorded_guest_ns: u64,
+    /// Nanoseconds of the guest's clock from the window's opening to its end, *measured*; 0: unknown.
+    #[serde(default)]
+    pub reached_guest_ns: u64,
 }
 
 impl Coverage {
     /// Whether something was not recorded before the end.
     pub fn has_pauses(&self) -> bool {
         self.recorded_ns < self.reached_ns
+    }
+
+    /// Share of the time from the window's opening to its end that was recorded, by the guest's clock; none where unknown.
+    pub fn share_by_guest(&self) -> Option<f64> {
+        let known = self.has_pauses() && self.recorded_guest_ns != 0 && self.reached_guest_ns != 0;
+        known.then(|| (self.recorded_guest_ns as f64 / self.reached_guest_ns as f64).min(1.0))
     }
 
     /// Returns a sentence for readers of the figures; none if all was recorded.
@@ -38,7 +51,11 @@ impl Coverage {
             0 => String::new(),
             ahead => format!(" behind its first {}", seconds(ahead)),
         };
-        let parts = format!("{parts}, {recorded} of the {reached} that the command ran in the guest{behind}");
+        let time = format!("{recorded} of the {reached} that the command ran in the guest{behind}");
+        let parts = match self.share_by_guest() {
+            Some(share) => format!("{parts}, {} of the command's time by the guest's clock ({time})", percent(share)),
+            None => format!("{parts}, {time}"),
+        };
         match (self.parts, self.ended) {
             (..2, false) if !self.has_pauses() => None,
             (..2, false) => Some(format!("Recorded: {parts}; nothing behind it was seen.")),
@@ -73,6 +90,17 @@ mod tests {
         assert!(of(2, 4, false).ends_with("; nothing between them was seen."));
         assert!(of(1, 6, true).ends_with("It was ended there; nothing behind was seen."));
         assert!(of(2, 4, true).ends_with("nothing between the parts or behind them was seen."));
+        let known = Coverage {
+            parts: 3,
+            recorded_ns: 3_000_000_000,
+            reached_ns: 3_500_000_000,
+            recorded_guest_ns: 68,
+            reached_guest_ns: 1000,
+            ..Coverage::default()
+        };
+        let text = "Recorded: 3 parts, 6.8% of the command's time by the guest's clock (3.0 s of the 3.5 s that the \
+                    command ran in the guest); nothing between them was seen.";
+        assert_eq!(known.sentence().as_deref(), Some(text));
         let late = Coverage {
             parts: 2,
             recorded_ns: 1,
