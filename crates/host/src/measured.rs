@@ -186,7 +186,22 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     let border = noted(sources, "streams.within", measured.border, "chained walks within pages and along them");
     let within = if border.is_some_and(|cost| cost < NEW_BEGINNING) { LARGE_PAGE } else { SMALL_PAGE };
     let line_cycles = line_cycles(measured, latency, cycles_per_ns, sources);
-    Streams { followed, trained_by, longest_stride_lines, within, line_cycles }
+    let apart_line_cycles = apart_line_cycles(measured, &line_cycles, latency, cycles_per_ns, sources);
+    Streams { followed, trained_by, longest_stride_lines, within, line_cycles, apart_line_cycles }
+}
+
+/// Cycles of a line of memory in a stream that leaves lines out: not below one without gaps, nor above a single access.
+fn apart_line_cycles(
+    measured: &StreamFigures,
+    line_cycles: &[f64],
+    latency: &Latency,
+    cycles_per_ns: f64,
+    sources: &mut Sources,
+) -> Option<f64> {
+    let ns = noted(sources, "streams.apart_line", measured.apart_line_ns, "walks through every third line of memory")?;
+    let along = line_cycles.last().copied().unwrap_or_default();
+    Some((ns * cycles_per_ns * 100.0).round() / 100.0)
+        .map(|cycles| cycles.max(along).min(latency.memory_local_cycles.into()))
 }
 
 /// Address translation. `first`: pages of the first level, and nanoseconds of a page that only the second holds;

@@ -107,7 +107,7 @@ prop_compose! {
         reach in prop::option::of(whole()),
         translation in prop::option::of((prop_oneof![any::<u32>(), 0u32..300], reading())),
         core in figures(21),
-        streams in figures(4),
+        streams in figures(5),
         line_ns in prop::collection::vec(figure(), 0..5),
         chained_line_ns in prop::collection::vec(figure(), 0..5),
         pages in figures(4),
@@ -146,6 +146,7 @@ prop_compose! {
                 longest_stride_lines: streams[1],
                 followed: streams[2],
                 border: streams[3],
+                apart_line_ns: streams[4],
             },
             second_translation: TranslationFigures {
                 second_entries: pages[0],

@@ -15,6 +15,8 @@ pub struct StreamFigures {
     pub line_ns: Vec<Settled>,
     /// Nanoseconds a line if each load waits for the one before.
     pub chained_line_ns: Vec<Settled>,
+    /// Nanoseconds of each line in memory of a walk that leaves lines out, if no load waits for another.
+    pub apart_line_ns: Option<Settled>,
     /// Accesses after which the next line was fetched.
     pub trained_by: Option<Settled>,
     /// Longest distance, in lines, at which a load costs less than half of a random one.
@@ -94,6 +96,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
     StreamFigures {
         line_ns,
         chained_line_ns,
+        apart_line_ns: settled(|| apart(&walks)),
         trained_by: settled(|| trained_by(&walks)),
         longest_stride_lines: settled(|| longest_stride(&walks)),
         followed: settled(|| followed(&walks)),
@@ -115,6 +118,13 @@ fn lines(near: &[Cycle], far: &Walks<'_>) -> Vec<(Settled, Settled)> {
         of(&walks, lines, 2 * ROUNDS)
     });
     levels.chain(of(far, FAR_LINES, ROUNDS)).collect()
+}
+
+/// A walk through every third line: more than a neighbour apart, and near enough for any core to fetch ahead.
+fn apart(walks: &Walks<'_>) -> Option<f64> {
+    const LINES: u32 = (2 << 20) / 64;
+    let lines: Vec<u32> = (0..LINES).map(|line| line * 3).collect();
+    Some((0..ROUNDS).map(|_| walks.free(&lines)).fold(f64::INFINITY, f64::min))
 }
 
 /// Numbers below `count` in an order that nothing foresees.

@@ -455,6 +455,10 @@ pub struct Streams {
     pub within: Bytes,
     /// Cycles that a line of a stream takes, by where it lies: levels from the second on, then memory.
     pub line_cycles: Vec<f64>,
+    /// Cycles that a line of memory takes in a stream whose lines lie apart, with what is fetched between them in vain;
+    /// none: as in a stream without gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_line_cycles: Option<f64>,
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.

@@ -90,7 +90,8 @@ fn line_cycles(machine: &Machine, streams: &Streams) -> Result<(), Problem> {
     for (i, (&cycles, &wait)) in streams.line_cycles.iter().zip(&waits).enumerate() {
         number(&[Key("streams"), Key("line_cycles"), Index(i)], cycles, 0.0, wait.into())?;
     }
-    Ok(())
+    let apart = streams.apart_line_cycles.unwrap_or_default();
+    number(&[Key("streams"), Key("apart_line_cycles")], apart, 0.0, latency.memory_local_cycles.into())
 }
 
 fn translation(tlb: &Tlb) -> Result<(), Problem> {

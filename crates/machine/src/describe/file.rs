@@ -142,6 +142,12 @@ mod tests {
             ("longest_stride_lines = ", "longest_stride_lines = 0 #", "expected 1 to", "longest_stride_lines"),
             ("within = \"4 KiB\"", "within = \"3 KiB\"", "a power of two", "within"),
             ("line_cycles = [2.0, ", "line_cycles = [", "2 figures for 3 places", "line_cycles"),
+            (
+                "line_cycles = [2.0, ",
+                "apart_line_cycles = 1e9\nline_cycles = [2.0, ",
+                "expected 0 to 3",
+                "apart_line_cycles",
+            ),
             ("line_cycles = [2.0, ", "line_cycles = [nan, ", "line_cycles is NaN; expected 0 to 11", "nan"),
             ("line_cycles = [2.0, ", "line_cycles = [12.0, ", "line_cycles is 12; expected 0 to 11", "12.0"),
             ("entries = 48", "entries = 0", "expected 1 to", "entries = 0"),

@@ -4,7 +4,7 @@ use super::contended::{Contended, Takes};
 use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::page_table::PageTable;
-use super::streams::{SHOWN, Streams};
+use super::streams::{Foreseen, SHOWN, Streams};
 use super::translation::Translation;
 use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
@@ -96,6 +96,8 @@ pub(in crate::model) struct Interval {
     /// Ticks of a line on the way to the core by source, and when the next one may come.
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
+    /// Ticks of a line of memory in a stream that leaves lines out.
+    apart_line_ticks: Ticks,
     translation: Option<Translation>,
     page_table: PageTable,
     /// From a load that hits the first level to its value.
@@ -128,6 +130,7 @@ impl Interval {
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
+            apart_line_ticks: machine.streams.as_ref().and_then(|s| s.apart_line_cycles).map_or(0, part),
             line_ticks,
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             page_table: PageTable::new(machine),
@@ -317,8 +320,12 @@ impl Interval {
             return begins + hit.max(ticks(what.latency_cycles.into()));
         }
         let streams = self.streams.as_mut().filter(|_| what.reread.is_none());
-        let shown = streams.map_or(SHOWN, |streams| streams.shown(what.vaddr));
+        let unforeseen = Foreseen { shown: SHOWN, apart: false };
+        let Foreseen { shown, apart } = streams.map_or(unforeseen, |streams| streams.foreseen(what.vaddr));
         let begins = begins.max(self.given(source(what), reached));
+        if apart {
+            self.fetched_in_vain(source(what));
+        }
         if shown == 0 {
             return begins;
         }
@@ -335,6 +342,13 @@ impl Interval {
         let given = reached.max(*after);
         *after = given + self.line_ticks[source];
         given
+    }
+
+    /// The line that was just given is one of a stream that leaves lines out: from memory, the next one comes later.
+    fn fetched_in_vain(&mut self, source: usize) {
+        if source + 1 == self.line_ticks.len() {
+            self.line_after[source] += self.apart_line_ticks.saturating_sub(self.line_ticks[source]);
+        }
     }
 
     /// Returns when the value that forms the address is there. In a loop within a loop the address may come from the

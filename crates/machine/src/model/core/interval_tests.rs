@@ -9,24 +9,20 @@ const TRANSFER: u32 = 300;
 
 /// A cycle an instruction, a window of 100, four fill buffers.
 fn interval() -> Interval {
-    fetching_ahead(0)
+    of_core(0, 0.0)
 }
 
-fn fetching_ahead(fetch_ahead_instructions: u32) -> Interval {
-    of_core(fetch_ahead_instructions, 0.0)
+fn followed(longest_stride_lines: u32, within: u64) -> Followed {
+    let line_cycles = vec![2.0, 4.0, 10.0];
+    let (within, apart_line_cycles) = (Bytes(within), Some(30.0));
+    Followed { followed: 4, trained_by: 2, longest_stride_lines, within, line_cycles, apart_line_cycles }
 }
 
 fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
     machine.latency.core_modified_cycles = TRANSFER;
     let core = Core { fetch_ahead_instructions, fill_cycles, ..super::super::tests::core() };
-    machine.streams = Some(Followed {
-        followed: 4,
-        trained_by: 2,
-        longest_stride_lines: 8,
-        within: Bytes(4096),
-        line_cycles: vec![2.0, 4.0, 10.0],
-    });
+    machine.streams = Some(followed(8, 4096));
     let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
     machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second });
     Interval::new(&machine, &core, &PagePolicy::Recorded)
@@ -199,18 +195,22 @@ fn a_stream_takes_what_its_source_gives() {
 }
 
 #[test]
+fn a_stream_of_memory_that_leaves_lines_out_takes_what_is_fetched_in_vain() {
+    let ends = [(64, 300), (112, 300), (128, 300), (128, 40)].map(|(bytes, latency)| {
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&followed(8, 1 << 30)));
+        run_on(interval, (0..1000).map(|n| (1, Kind::Load, 1, 0x4000_0000 + n * bytes, latency)), &[]).1
+    });
+    assert_eq!(ends, [9891, 24831, 29811, 1899], "elements of 64, 112 and 128 bytes in memory, and nearer");
+}
+
+#[test]
 fn rows_that_are_made_a_line_longer_take_no_longer() {
     let chain = [(1, from(&[1], Some(Chain { instructions: 4, cycles: 4.0 })))];
     let end = |stride: u64, chained: bool| {
         let walk = (0..3000u64).map(|n| (4, Kind::Load, 1, 0x4000_0000 + n * stride * 64, 300));
         let mut interval = interval();
-        interval.streams = Some(Streams::new(&Followed {
-            followed: 4,
-            trained_by: 2,
-            longest_stride_lines: 64,
-            within: Bytes(1 << 30),
-            line_cycles: vec![2.0, 4.0, 10.0],
-        }));
+        interval.streams = Some(Streams::new(&followed(64, 1 << 30)));
         run_on(interval, walk, if chained { &chain } else { &[] }).1
     };
     for (crowded, chained) in (60..70).chain(120..136).chain(250..260).flat_map(|n| [(n, false), (n, true)]) {
@@ -364,7 +364,7 @@ fn a_fetch_waits_but_for_what_was_waited_anyway() {
 #[test]
 fn the_front_end_hides_what_it_is_ahead() {
     let fetch = |after, latency| (after, Kind::Fetch, 9, 0x7000, latency);
-    let waits = |fetches: [_; 3]| run_on(fetching_ahead(50), fetches, &[]).0;
+    let waits = |fetches: [_; 3]| run_on(of_core(50, 0.0), fetches, &[]).0;
     // The second line is requested while the core waits for the first one, as soon as memory gives another.
     assert_eq!(waits([fetch(1000, 300), fetch(10, 300), fetch(500, 45)]), [250, 0, 0]);
     assert_eq!(

@@ -17,9 +17,31 @@ struct Stream {
     block: u64,
     line: u64,
     stride: i64,
-    /// Accesses in a row at this distance.
+    /// Another distance, one line off: elements of 112 bytes lie one line and two lines apart.
+    other: i64,
+    /// Accesses in a row at these distances.
     steps: u32,
     used: u64,
+}
+
+impl Stream {
+    /// Whether a distance goes on with the stream.
+    fn takes(&mut self, stride: i64) -> bool {
+        if self.steps > 0 && self.other == self.stride && self.stride * stride > 0 && self.stride.abs_diff(stride) == 1
+        {
+            self.other = stride;
+        }
+        stride == self.stride || stride == self.other
+    }
+}
+
+/// An access that missed the first level, as what follows a stream or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Foreseen {
+    /// The exposed part of its latency, of [`SHOWN`]; 0: the line had been fetched ahead.
+    pub shown: u64,
+    /// It was fetched ahead, and its stream leaves lines out.
+    pub apart: bool,
 }
 
 /// Streams of one core.
@@ -43,22 +65,23 @@ impl Streams {
         }
     }
 
-    /// An access missed the first level. Returns the exposed part of its latency, of [`SHOWN`]; 0: the line had been
-    /// fetched ahead.
-    pub fn shown(&mut self, vaddr: u64) -> u64 {
-        let beyond = self.foreseen(vaddr).map(|stride| stride.abs() - self.longest_stride);
+    /// An access missed the first level.
+    pub fn foreseen(&mut self, vaddr: u64) -> Foreseen {
+        let Some(stride) = self.continued(vaddr) else { return Foreseen { shown: SHOWN, apart: false } };
+        let beyond = stride.abs() - self.longest_stride;
         let faded = (FADED - 1) * self.longest_stride;
-        beyond.map_or(SHOWN, |beyond| (beyond.clamp(0, faded) * SHOWN as i64 / faded.max(1)) as u64)
+        let shown = (beyond.clamp(0, faded) * SHOWN as i64 / faded.max(1)) as u64;
+        Foreseen { shown, apart: shown == 0 && stride.abs() > 1 }
     }
 
     /// The distance of the stream that an access continues, where it was foreseen.
-    fn foreseen(&mut self, vaddr: u64) -> Option<i64> {
+    fn continued(&mut self, vaddr: u64) -> Option<i64> {
         let (block, line) = (vaddr >> self.block_log2, vaddr >> 6);
         self.clock += 1;
         let Some(stream) = self.followed.iter_mut().find(|stream| stream.block == block) else {
             let oldest = self.followed.iter_mut().min_by_key(|stream| stream.used);
             if let Some(oldest) = oldest {
-                *oldest = Stream { block, line, stride: 0, steps: 0, used: self.clock };
+                *oldest = Stream { block, line, used: self.clock, ..Stream::default() };
             }
             return None;
         };
@@ -68,8 +91,9 @@ impl Streams {
             return (stream.steps >= self.trained_by).then_some(stream.stride);
         }
         stream.line = line;
-        if stride != stream.stride {
-            (stream.stride, stream.steps) = (stride, u32::from(stride.abs() <= FADED * self.longest_stride));
+        if !stream.takes(stride) {
+            (stream.stride, stream.other) = (stride, stride);
+            stream.steps = u32::from(stride.abs() <= FADED * self.longest_stride);
             return None;
         }
         if stream.steps == 0 {
@@ -87,7 +111,7 @@ mod tests {
 
     impl Streams {
         fn covers(&mut self, vaddr: u64) -> bool {
-            self.shown(vaddr) == 0
+            self.foreseen(vaddr).shown == 0
         }
     }
 
@@ -95,7 +119,7 @@ mod tests {
     fn the_visible_part_of_a_latency_grows_evenly_beyond_the_longest_distance() {
         let shown = |stride: i64| {
             let mut s = Streams { block_log2: 30, ..streams(4) };
-            (0..7).map(|n| s.shown((0x10_0000 + n * stride * 64) as u64)).last()
+            (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64).shown).last()
         };
         let of = |steps: u64| Some(steps * SHOWN / (31 * 8));
         assert_eq!([shown(8), shown(9), shown(-9), shown(36)], [of(0), of(1), of(1), of(28)]);
@@ -109,6 +133,7 @@ mod tests {
             longest_stride_lines: 8,
             within: Bytes(4096),
             line_cycles: vec![],
+            apart_line_cycles: None,
         })
     }
 
@@ -133,6 +158,24 @@ mod tests {
         );
         let mut random = streams(4);
         assert!([3u64, 9, 1, 30, 12, 40].iter().all(|line| !random.covers(line * 64)));
+    }
+
+    #[test]
+    fn elements_of_one_size_are_a_stream_whatever_lines_they_lie_in() {
+        let covered = |bytes: u64| {
+            let mut s = streams(4);
+            let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes));
+            let apart: Vec<bool> = all.map(|foreseen| foreseen.shown == 0 && foreseen.apart).collect();
+            (s.covers(0x10_0000 + 18 * bytes), apart.iter().filter(|apart| **apart).count())
+        };
+        // The eighth step of 72 bytes is one of two lines; of 112 bytes three in four are.
+        assert_eq!(
+            [covered(64), covered(72), covered(112), covered(208)],
+            [(true, 0), (true, 2), (true, 11), (true, 15)]
+        );
+        let mut growing = streams(4);
+        let lines = [0, 1, 3, 6, 10, 15, 21, 28];
+        assert!(!lines.iter().any(|line| growing.covers(line * 64)), "steps of two lengths, not of more");
     }
 
     #[test]
