@@ -40,9 +40,11 @@ pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
 
 /// A gain that one part makes to this share, and no other part has, is no finding where the whole run may have none.
 const BY_ONE_PART: f64 = 2.0 / 3.0;
+/// A smaller gain is none where the whole run may have none, whatever parts make it.
+const SURE: f64 = 0.1;
 
 /// Widens a gain's range by the uncertainty of the recorded parts about the whole run. Returns the sentence that
-/// replaces the finding where they leave open whether there is a gain, and one part makes most of it.
+/// replaces the finding where they leave open whether there is a gain, and it is small or one part makes most of it.
 pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
     let prediction = &mut finding.prediction;
     let whole = prediction.of_whole_run.take()?;
@@ -50,7 +52,8 @@ pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
         return None;
     }
     let (low, high) = (percent(whole.low), percent(whole.high.min(1.0)));
-    if whole.low <= 0.0 && whole.by_one_part > BY_ONE_PART && whole.gaining_parts < 2 {
+    let is_by_one_part = whole.by_one_part > BY_ONE_PART && whole.gaining_parts < 2;
+    if whole.low <= 0.0 && (is_by_one_part || prediction.gain < SURE) {
         return Some(format!(
             "{} would save {} of the recorded parts' cycles, {} of that in one part: of the whole run it saves anything from \
              {low} to {high} (95% confidence), so it is no finding yet. Record more: --within 5m.",
@@ -130,14 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_of_one_part_alone_is_no_finding() {
-        let of = |low, by_one_part, gaining_parts| {
+    fn a_gain_that_the_whole_run_may_not_have_is_no_finding() {
+        let of_gain = |gain, low, by_one_part, gaining_parts| {
             let of_whole_run = Some(SavingRange { low, high: 0.2, by_one_part, gaining_parts });
-            let gain = Prediction { gain: 0.1, low: 0.09, high: 0.11, of_whole_run, ..Prediction::default() };
+            let gain = Prediction { gain, low: 0.09, high: 0.11, of_whole_run, ..Prediction::default() };
             let mut finding = finding(EvidenceKind::Modelled, gain);
             let doubt = for_the_whole_run(&mut finding);
             (doubt.is_some(), finding.prediction.low, finding.prediction.high)
         };
+        let of = |low, by_one_part, gaining_parts| of_gain(0.1, low, by_one_part, gaining_parts);
+        assert_eq!(of_gain(0.09, -0.05, 0.4, 5), (true, 0.09, 0.11), "small, and perhaps none");
+        assert_eq!(of_gain(0.09, 0.01, 0.4, 5), (false, 0.01, 0.2));
         assert_eq!(of(-0.05, 0.9, 1), (true, 0.09, 0.11));
         assert_eq!(of(-0.05, 0.9, 2), (false, -0.05, 0.2), "another part gains less");
         assert_eq!(of(-0.05, 0.4, 0), (false, -0.05, 0.2), "several parts gain");
