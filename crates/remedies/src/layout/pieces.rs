@@ -3,6 +3,8 @@
 
 use nearmiss_analysis::{Member, Structure};
 use nearmiss_machine::attribution::{UsedElements, UsedField};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Most bytes that the start of a piece is aligned to.
 const MOST_ALIGNED: u64 = 8;
@@ -102,9 +104,19 @@ impl Element {
             let inside = used.fields.iter().filter(|field| piece.touches(field));
             piece.references = inside.map(|field| field.reads + field.writes).sum();
         }
-        element.visits =
-            used.visits.iter().map(|(set, count)| (element.pieces_of(*set, &used.fields), *count)).collect();
+        element.visits = element.visits_of(used);
         element
+    }
+
+    /// Visits that use other fields of the same pieces are one.
+    fn visits_of(&self, used: &UsedElements) -> Vec<(u128, u64)> {
+        let mut visits: BTreeMap<u128, u64> = BTreeMap::new();
+        for (set, count) in &used.visits {
+            *visits.entry(self.pieces_of(*set, &used.fields)).or_default() += count;
+        }
+        let mut visits: Vec<(u128, u64)> = visits.into_iter().filter(|(set, _)| *set != 0).collect();
+        visits.sort_by_key(|(_, count)| Reverse(*count));
+        visits
     }
 
     fn pieces_of(&self, set: u128, fields: &[UsedField]) -> u128 {
@@ -200,7 +212,10 @@ fn fits(used: &UsedElements, bytes: u64, pieces: &[Piece]) -> bool {
     let in_order = ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     let sound = ranges.iter().all(|(from, to)| from < to && *to <= bytes);
     let inside = |field: &UsedField| pieces.iter().any(|piece| piece.holds(field));
-    in_order && sound && pieces.len() <= 128 && used.fields.iter().all(inside)
+    // Copies take members and padding alike.
+    let is_copied = used.fields.iter().all(|field| field.is_copied);
+    let mut deciding = used.fields.iter().filter(|field| is_copied || !field.is_copied);
+    in_order && sound && pieces.len() <= 128 && deciding.all(inside)
 }
 
 #[cfg(test)]
@@ -224,9 +239,9 @@ pub mod tests {
         }
     }
 
-    fn structure(name: &str, members: &[(u64, u64)]) -> Structure {
+    pub fn structure(name: &str, bytes: u64, members: &[(u64, u64)]) -> Structure {
         let member = |(offset, bytes): &(u64, u64)| Member { offset: *offset, bytes: *bytes, ..Member::default() };
-        Structure { name: name.to_owned(), bytes: 64, members: members.iter().map(member).collect() }
+        Structure { name: name.to_owned(), bytes, members: members.iter().map(member).collect() }
     }
 
     #[test]
@@ -241,8 +256,9 @@ pub mod tests {
     #[test]
     fn a_declaration_fits_if_each_field_lies_in_one_member() {
         let used = used(64, &[(0, 8), (16, 20)], &[]);
-        let [node, other] = [structure("node", &[(0, 8), (8, 8), (16, 4), (24, 40)]), structure("other", &[(0, 20)])];
-        let crossing = structure("crossing", &[(0, 4), (4, 60)]);
+        let [node, other] =
+            [structure("node", 64, &[(0, 8), (8, 8), (16, 4), (24, 40)]), structure("other", 64, &[(0, 20)])];
+        let crossing = structure("crossing", 64, &[(0, 4), (4, 60)]);
         let named = |list: &[Structure]| Element::new(&used, list).structure;
         assert_eq!(named(&[other.clone(), crossing.clone(), node.clone()]), Some("node".to_owned()));
         assert_eq!(named(&[crossing]), None);
@@ -252,6 +268,26 @@ pub mod tests {
             ..node.clone()
         };
         assert_eq!(named(&[node, twin]), None, "two fit alike");
+    }
+
+    #[test]
+    fn a_field_that_only_copies_use_decides_on_no_declaration() {
+        // A word that is cleared over the padding behind the second member.
+        let mut used = used(64, &[(0, 8), (8, 16)], &[(0b11, 5)]);
+        let node = [structure("node", 64, &[(0, 8), (8, 4), (16, 48)])];
+        assert_eq!(Element::new(&used, &node).structure, None);
+        used.fields[1].is_copied = true;
+        assert_eq!(Element::new(&used, &node).structure, Some("node".to_owned()));
+        used.fields[0].is_copied = true;
+        assert_eq!(Element::new(&used, &node).structure, None, "none is left that decides");
+    }
+
+    #[test]
+    fn visits_of_the_same_pieces_are_one() {
+        let fields = [(0, 8), (8, 12), (12, 16)];
+        let visits = [(0b010, 5), (0b001, 4), (0b110, 3), (0b100, 2)];
+        let node = structure("node", 64, &[(0, 8), (8, 56)]);
+        assert_eq!(Element::new(&used(64, &fields, &visits), &[node]).visits, [(0b10, 10), (0b01, 4)]);
     }
 
     #[test]

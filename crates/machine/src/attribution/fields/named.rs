@@ -6,7 +6,7 @@ use super::super::objects::Key;
 use super::super::pages::PageSet;
 use super::super::sites::{Site, Sites};
 use super::sizes::ElementSize;
-use super::spans::{self, Count};
+use super::spans::{self, Count, Range};
 use super::uses::{FieldUses, Uses, granule_bytes, granules};
 use nearmiss_record::model::ObjectKind;
 use nearmiss_record::policy::Elements;
@@ -27,6 +27,8 @@ pub struct UsedField {
     pub from: u32,
     /// The byte behind the field's last one.
     pub to: u32,
+    /// Only instructions that copy or clear several fields use it: it may lie across members, or between them.
+    pub is_copied: bool,
     /// Loads of the field.
     pub reads: u64,
     /// Stores to the field, and atomics.
@@ -135,12 +137,12 @@ fn elements(found: &FieldUses, side: &SideTables, symbols: &Symbols) -> Vec<Used
 impl Row<'_> {
     fn fields(&self, bytes: u64, names: &Names<'_>) -> (Vec<UsedField>, Vec<(u128, u64)>) {
         let spans = || self.uses.iter().flat_map(|uses| &uses.spans);
-        let mut ranges = spans::fields(spans().map(|((span, _), _)| *span), bytes as u32);
+        let mut ranges = spans::fields(&spans().map(|((span, insn), _)| (*insn, *span)).collect(), bytes as u32);
         ranges.truncate(MOST_FIELDS);
         let fields: Vec<UsedField> = ranges.iter().map(|range| self.field(*range, names)).collect();
         let granule = granule_bytes(bytes);
         let masks: Vec<u128> =
-            ranges.iter().map(|(from, to)| granules((*from).into(), (to - from).into(), granule)).collect();
+            ranges.iter().map(|range| granules(range.from.into(), (range.to - range.from).into(), granule)).collect();
         let mut visits: BTreeMap<u128, u64> = BTreeMap::new();
         for (used, count) in self.uses.iter().flat_map(|uses| &uses.visits) {
             let of = |(at, mask): (usize, &u128)| if mask & used != 0 { 1u128 << at } else { 0 };
@@ -153,8 +155,9 @@ impl Row<'_> {
     }
 
     /// A reference that reaches over several fields counts for each of them; its wait counts for the first.
-    fn field(&self, (from, to): (u32, u32), names: &Names<'_>) -> UsedField {
-        let mut field = UsedField { from, to, ..UsedField::default() };
+    fn field(&self, range: Range, names: &Names<'_>) -> UsedField {
+        let Range { from, to, is_copied } = range;
+        let mut field = UsedField { from, to, is_copied, ..UsedField::default() };
         let mut sites: BTreeMap<String, u64> = BTreeMap::new();
         for (((begin, bytes), insn), count) in self.uses.iter().flat_map(|uses| &uses.spans) {
             if *begin >= to || begin + bytes <= from {
