@@ -6,12 +6,11 @@ use super::proposals::{Change, Proposal};
 use nearmiss_record::words::{bytes, counted};
 
 /// Returns the new declaration, line by line; without names, the places of bytes.
-pub fn declaration(element: &Element, proposal: &Proposal, line_bytes: u64) -> Vec<String> {
+pub fn declaration(element: &Element, proposal: &Proposal) -> Vec<String> {
     let name = element.structure.as_deref().unwrap_or("element");
+    let aligned = |number| if number == 0 { proposal.aligned } else { 1 };
     let parts = proposal.parts.iter().enumerate();
-    parts
-        .flat_map(|(number, part)| array(element, part, &title(name, proposal, number), line_bytes, proposal.change))
-        .collect()
+    parts.flat_map(|(number, part)| array(element, part, &title(name, proposal, number), aligned(number))).collect()
 }
 
 /// `struct node`, `struct node_cold`, `struct node_2`.
@@ -23,8 +22,8 @@ fn title(name: &str, proposal: &Proposal, number: usize) -> String {
     }
 }
 
-fn array(element: &Element, part: &FieldOrder, title: &str, line_bytes: u64, change: Change) -> Vec<String> {
-    let aligned = if change == Change::Align { format!("_Alignas({line_bytes}) ") } else { String::new() };
+fn array(element: &Element, part: &FieldOrder, title: &str, aligned: u64) -> Vec<String> {
+    let aligned = if aligned > 1 { format!("_Alignas({aligned}) ") } else { String::new() };
     let members = part.places.iter().enumerate().map(|(number, &(at, from))| {
         let first = if number == 0 { aligned.as_str() } else { "" };
         format!("{first}{}", member(&element.pieces[at], from))
@@ -78,7 +77,7 @@ mod tests {
         let node = Structure { name: "node".to_owned(), bytes: 256, members };
         let element = Element::new(&used(256, &[(0, 8), (248, 256)], &[(0b11, 1000)]), &[node]);
         let found = proposals(&element, Ground { line: 64, begin: 0, is_block: false });
-        let split = found.iter().find(|one| one.change == Change::Split).map(|one| declaration(&element, one, 64));
+        let split = found.iter().find(|one| one.change == Change::Split).map(|one| declaration(&element, one));
         let expected = [
             "struct node { /* 16 B */",
             "long key; /* at 0 */",
@@ -86,6 +85,23 @@ mod tests {
             "};",
             "struct node_cold { /* 240 B */",
             "char text[240]; /* at 0, was at 8 */",
+            "};",
+        ];
+        assert_eq!(split.unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn an_aligned_hot_part_is_declared_so() {
+        let element = Element::new(&used(72, &[(0, 8), (8, 56)], &[(0b11, 1000)]), &[]);
+        let found = proposals(&element, Ground { line: 64, begin: 16, is_block: false });
+        let split = found.iter().find(|one| one.change == Change::Split).map(|one| declaration(&element, one));
+        let expected = [
+            "struct element { /* 64 B */",
+            "_Alignas(64) char at_0[8]; /* at 0: 10 references */",
+            "char at_8[48]; /* at 8: 10 references */",
+            "};",
+            "struct element_cold { /* 16 B */",
+            "char at_56[16]; /* at 0, was at 56: 0 references */",
             "};",
         ];
         assert_eq!(split.unwrap_or_default(), expected);

@@ -77,7 +77,14 @@ impl Layout {
             Change::Order => "Another order of its fields: what is used together lies together".to_owned(),
             Change::Align => format!("Elements of {}, each at the begin of a line", sizes[0]),
             Change::Split => {
-                format!("Hot fields in elements of {}, the others ({}) in an array of their own", sizes[0], sizes[1])
+                let aligned = match proposal.aligned {
+                    1 => String::new(),
+                    to => format!(", aligned to {}", bytes(to)),
+                };
+                format!(
+                    "Hot fields in elements of {}{aligned}, the others ({}) in an array of their own",
+                    sizes[0], sizes[1]
+                )
             }
             Change::Columns => format!("{} arrays, one for each group of fields that are used together", sizes.len()),
         }
@@ -146,7 +153,7 @@ impl Suspicion for Layout {
         evidence.most_gain = evidence.most_gain.max(compared.gain_of(at).2);
         evidence.lines.push(EvidenceLine::new("Changes", self.alone(&compared)));
         evidence.lines.push(EvidenceLine::new("Memory", self.memory(proposal)));
-        let declared = declaration(&self.element, proposal, self.ground.line).into_iter().enumerate();
+        let declared = declaration(&self.element, proposal).into_iter().enumerate();
         evidence
             .lines
             .extend(declared.map(|(number, text)| EvidenceLine::new(if number == 0 { "Declare" } else { "" }, text)));

@@ -49,6 +49,8 @@ pub struct Proposal {
     pub change: Change,
     /// New arrays; the first has what is used most.
     pub parts: Vec<FieldOrder>,
+    /// Bytes that each element of the first array is aligned to; 1: to no more than its fields are.
+    pub aligned: u64,
 }
 
 impl Proposal {
@@ -59,7 +61,7 @@ impl Proposal {
 
     /// The change as a policy has it, without the places of the elements.
     pub fn rearranged(&self, element: &Element, ground: Ground) -> Rearranged {
-        let is_aligned = self.change == Change::Align;
+        let is_aligned = self.aligned > 1;
         let stride = if is_aligned { |bytes| bytes } else { ground.stride() };
         // The elements of an array come to lie one behind another.
         let fields_of = |part: usize, &(at, place): &(usize, u64)| {
@@ -133,23 +135,61 @@ fn order(element: &Element, ground: Ground) -> Option<Proposal> {
     let judge = ground.judge(element, 0);
     let before = judge.lines(&element.pieces, &as_it_was(element));
     let (best, lines) = judge.best(&element.pieces);
-    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal { change: Change::Order, parts: vec![best] })
+    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal { change: Change::Order, parts: vec![best], aligned: 1 })
 }
 
 /// Elements of whole lines, where they straddle some.
 fn align(element: &Element, ground: Ground) -> Option<Proposal> {
-    let whole = element.bytes.next_multiple_of(ground.line);
+    let whole = packed(element).bytes.next_multiple_of(ground.line);
     if element.bytes < ground.line || whole == element.bytes && ground.begin == 0 && !ground.is_block {
         return None;
     }
     let before = ground.judge(element, 0).lines(&element.pieces, &as_it_was(element));
     let aligned = Ground { begin: 0, is_block: false, ..ground };
-    let (best, lines) = aligned.judge(element, whole).best(&element.pieces);
-    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal { change: Change::Align, parts: vec![best] })
+    let (mut best, lines) = aligned.judge(element, whole).best(&element.pieces);
+    best.bytes = best.bytes.next_multiple_of(ground.line);
+    (lines < before * (1.0 - LEAST_SAVED)).then(|| Proposal {
+        change: Change::Align,
+        parts: vec![best],
+        aligned: ground.line,
+    })
+}
+
+/// All pieces, in as few bytes as they take.
+fn packed(element: &Element) -> FieldOrder {
+    let mut all: Vec<usize> = (0..element.pieces.len()).collect();
+    sort_by_alignment(element, &mut all);
+    placed(&element.pieces, &all, 0)
+}
+
+/// Larger alignments first, so that no bytes are lost between pieces.
+fn sort_by_alignment(element: &Element, pieces: &mut [usize]) {
+    pieces.sort_by_key(|at| std::cmp::Reverse(element.pieces[*at].alignment()));
 }
 
 /// The pieces that most visits use alone, and the others behind them.
 fn split(element: &Element, ground: Ground) -> Option<Proposal> {
+    let (mut first, rest) = hot_and_cold(element);
+    if first.is_empty() || rest.is_empty() {
+        return None;
+    }
+    sort_by_alignment(element, &mut first);
+    let (line, stride) = (ground.line, ground.stride());
+    let mut hot = placed(&element.pieces, &first, 0);
+    let is_small = hot.bytes as f64 <= MOST_HOT * element.bytes as f64;
+    // A hot part that would straddle lines is no smaller than a power of two.
+    if hot.bytes < line && !line.is_multiple_of(hot.bytes) && hot.bytes.next_power_of_two() * 4 <= hot.bytes * 5 {
+        hot.bytes = hot.bytes.next_power_of_two();
+    }
+    let aligned = alignment(hot.bytes, ground);
+    if stride(hot.bytes) >= stride(element.bytes) || !is_small && aligned == 1 {
+        return None;
+    }
+    Some(Proposal { change: Change::Split, parts: vec![hot, placed(&element.pieces, &rest, 0)], aligned })
+}
+
+/// The pieces that most visits use alone, and the others.
+fn hot_and_cold(element: &Element) -> (Vec<usize>, Vec<usize>) {
     let (mut hot, mut served, all) = (0u128, 0, element.all_visits());
     for (set, count) in &element.visits {
         if served as f64 >= HOT * all as f64 {
@@ -158,23 +198,15 @@ fn split(element: &Element, ground: Ground) -> Option<Proposal> {
         hot |= set;
         served += count;
     }
-    let (mut first, rest): (Vec<usize>, Vec<usize>) = (0..element.pieces.len()).partition(|at| hot >> at & 1 != 0);
-    let bytes: u64 = first.iter().map(|at| element.pieces[*at].bytes()).sum();
-    if first.is_empty() || rest.is_empty() || bytes as f64 > MOST_HOT * element.bytes as f64 {
-        return None;
-    }
-    // Larger alignments first, so that no bytes are lost between them.
-    first.sort_by_key(|at| std::cmp::Reverse(element.pieces[*at].alignment()));
-    let (line, stride) = (ground.line, ground.stride());
-    let mut hot = placed(&element.pieces, &first, 0);
-    // A hot part that would straddle lines is no smaller than a power of two.
-    if hot.bytes < line && !line.is_multiple_of(hot.bytes) && hot.bytes.next_power_of_two() * 4 <= hot.bytes * 5 {
-        hot.bytes = hot.bytes.next_power_of_two();
-    }
-    if stride(hot.bytes) >= stride(element.bytes) {
-        return None;
-    }
-    Some(Proposal { change: Change::Split, parts: vec![hot, placed(&element.pieces, &rest, 0)] })
+    (0..element.pieces.len()).partition(|at| hot >> at & 1 != 0)
+}
+
+/// Bytes that elements of this size are aligned to, so that none has more lines than it must; 1: where they are not, or
+/// lie so already.
+fn alignment(bytes: u64, ground: Ground) -> u64 {
+    let boundary = bytes.min(ground.line);
+    let fits = boundary > 0 && ground.line.is_multiple_of(boundary) && bytes.is_multiple_of(boundary);
+    if fits && !ground.is_block && !ground.begin.is_multiple_of(boundary) { boundary } else { 1 }
 }
 
 /// One array for each group of pieces that are used together.
@@ -195,12 +227,12 @@ fn columns(element: &Element) -> Option<Proposal> {
     }
     groups.sort_by_key(|(users, _)| *users == 0);
     let parts = groups.iter().map(|(_, group)| placed(&element.pieces, group, 0)).collect();
-    Some(Proposal { change: Change::Columns, parts })
+    Some(Proposal { change: Change::Columns, parts, aligned: 1 })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pieces::tests::used;
+    use super::super::pieces::tests::{structure, used};
     use super::*;
 
     const GROUND: Ground = Ground { line: 64, begin: 0, is_block: false };
@@ -243,6 +275,39 @@ mod tests {
         let (_, found) = of(72, &fields, &[(0b11111111, 1000)]);
         assert!(names(&found).contains(&"align"), "{found:?}");
         assert_eq!(found.iter().find(|one| one.change == Change::Align).map(Proposal::bytes), Some(128));
+    }
+
+    #[test]
+    fn elements_that_fit_into_a_line_without_their_padding_take_no_two() {
+        // Two words of 4 bytes with padding behind each: 72 bytes, of which 64 are used.
+        let members: Vec<(u64, u64)> =
+            [(0, 4)].into_iter().chain((1..8).map(|at| (at * 8, 8))).chain([(64, 4)]).collect();
+        let fields: Vec<(u32, u32)> =
+            members.iter().map(|(from, bytes)| (*from as u32, (from + bytes) as u32)).collect();
+        let element = Element::new(&used(72, &fields, &[(0x1ff, 1000)]), &[structure("quote", 72, &members)]);
+        let found = proposals(&element, Ground { begin: 16, ..GROUND });
+        let align = found.iter().find(|one| one.change == Change::Align);
+        assert_eq!(align.map(|one| (one.bytes(), one.aligned)), Some((64, 64)));
+    }
+
+    #[test]
+    fn a_hot_part_that_a_line_is_a_multiple_of_is_aligned() {
+        // 56 bytes are used, of 72: 64 at the begins of lines.
+        let trie = |begin, is_block| {
+            let element = Element::new(&used(72, &[(0, 8), (8, 56)], &[(0b11, 1000)]), &[]);
+            let ground = Ground { begin, is_block, ..GROUND };
+            let split = proposals(&element, ground).into_iter().find(|one| one.change == Change::Split);
+            split.map(|one| (one.parts[0].bytes, one.aligned, one.rearranged(&element, ground).begin))
+        };
+        assert_eq!(trie(16, false), Some((64, 64, 0)));
+        assert_eq!(trie(16, true), None, "blocks have a header");
+        let (_, found) = of(256, &[(0, 8), (8, 16), (248, 256)], &[(0b111, 1000)]);
+        assert_eq!(found[1].parts[0].bytes, 24);
+        assert_eq!(
+            [(32, 16), (32, 32), (48, 16), (128, 16)]
+                .map(|(bytes, begin)| alignment(bytes, Ground { begin, ..GROUND })),
+            [32, 1, 1, 64]
+        );
     }
 
     #[test]
