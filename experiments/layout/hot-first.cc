@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-// Healthy: the members the walk uses fill the first line of each object (64 of 64 bytes), the cold ones follow.
+// The members the walk uses fill the first line of each object (64 of 64 bytes), the cold ones follow on the second: every
+// other line of the array is never read. Twin: the cold members in an array of their own.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,16 +13,29 @@ struct alignas(64) Cell {
     uint16_t cost[8];            // hot
     uint64_t visits;             // hot
     uint64_t mark;               // hot
+#ifdef FIXED
+};
+struct Cold {
+#endif
     char label[40];              // cold from here
     double created, updated;
     uint64_t owner;
 };
+#ifdef FIXED
+static_assert(sizeof(Cell) == 64, "size");
+#else
 static_assert(sizeof(Cell) == 128, "size");
+#endif
 class Grid {
 public:
     explicit Grid(uint32_t n) : cells_(n) {
-        for (auto &c : cells_) {
-            std::memcpy(c.label, "cell", 5); c.created = rnd(); c.owner = rnd(); c.visits = c.mark = 0;
+#ifdef FIXED
+        cold_.resize(n);
+#endif
+        for (uint32_t i = 0; i < n; i++) {
+            Cell &c = cells_[i];
+            auto &d = cold(i);
+            std::memcpy(d.label, "cell", 5); d.created = rnd(); d.owner = rnd(); c.visits = c.mark = 0;
             for (int k = 0; k < 8; k++) { c.link[k] = rnd() % n; c.cost[k] = rnd() & 0xfff; }
         }
     }
@@ -38,9 +52,15 @@ public:
         }
         return sum + at;
     }
-    double age() const { double a = 0; for (auto &c : cells_) a += c.created; return a; }
+    double age() { double a = 0; for (uint32_t i = 0; i < cells_.size(); i++) a += cold(i).created; return a; }
 private:
     std::vector<Cell> cells_;
+#ifdef FIXED
+    std::vector<Cold> cold_;
+    Cold &cold(uint32_t i) { return cold_[i]; }
+#else
+    Cell &cold(uint32_t i) { return cells_[i]; }
+#endif
 };
 int main(int argc, char **argv)
 {
