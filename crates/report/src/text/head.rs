@@ -2,7 +2,7 @@
 
 use super::Page;
 use crate::cycles::spent;
-use crate::levels::references;
+use crate::levels::{Level, references};
 use crate::name::{cell, plain, right, wrapped};
 use crate::number::{counted, duration, percent_of, scaled, shares_tenths, tenths};
 use crate::order;
@@ -10,6 +10,7 @@ use crate::sentence::sentence;
 use crate::wall::before_the_window;
 use nearmiss_record::model::ShareRange;
 use nearmiss_record::policy::{AddressPolicy, HomePolicy, PlacePolicy, Policy, StorePolicy};
+use std::collections::BTreeMap;
 
 /// Explains the ranges of the shares, where parts of a run were recorded.
 const OF_WHOLE_RUN: &str = " (last: of the whole run, 95% confidence)";
@@ -24,10 +25,8 @@ impl Page<'_> {
             self.out.push_str(&format!("  {bold}{line}{bold:#}\n"));
         }
         self.line("");
-        let caches: Vec<String> =
-            self.report.levels.iter().filter_map(|l| Some(format!("{} {} {}-way", l.name, l.size?, l.ways?))).collect();
+        let caches = self.caches().join(", ");
         let order = order::with_bound(model.order, "sharing is");
-        let caches = caches.join(", ");
         self.labelled(
             "Machine",
             &format!(
@@ -65,6 +64,15 @@ impl Page<'_> {
         if let Some(split) = crate::split::sentence(model) {
             self.labelled("All CPUs", &format!("by modelled cycles: {split}"));
         }
+    }
+
+    fn caches(&self) -> Vec<String> {
+        let cache = |level: &Level| {
+            let why = why_of_size(&self.report.model.machine.sources, &level.name);
+            let why = why.map_or(String::new(), |why| format!(" ({})", plain(why)));
+            Some(format!("{} {} {}-way{why}", level.name, level.size?, level.ways?))
+        };
+        self.report.levels.iter().filter_map(cache).collect()
     }
 
     pub(super) fn cycles(&mut self) {
@@ -118,6 +126,13 @@ impl Page<'_> {
     }
 }
 
+/// Returns the reason of the size of a cache that was measured on the machine, such as `others hold most of the 32 MiB that
+/// sysfs lists`, from the figure's source; none for sizes from elsewhere.
+fn why_of_size<'s>(sources: &'s BTreeMap<String, String>, cache: &str) -> Option<&'s str> {
+    let how = sources.get(&format!("cache.{cache}"))?.strip_prefix("measured here")?;
+    how.split_once(": ")?.1.split(';').next()
+}
+
 /// Describes the changes by the policy, if any.
 pub(crate) fn policy(policy: &Policy) -> String {
     let mut text = String::new();
@@ -154,5 +169,20 @@ fn clock(name: &str) -> String {
         "instructions" => "time by instructions: timers leave programs their time".into(),
         "host" => "time by the host's clock: timers come often".into(),
         other => format!("{} clock", plain(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_was_measured_has_its_reason() {
+        let taken =
+            "measured here by chases of growing size: others hold most of the 32 MiB that sysfs lists; ways assumed";
+        let sources =
+            [("cache.L2", "sysfs"), ("cache.L3", taken)].map(|(figure, from)| (figure.into(), from.into())).into();
+        assert_eq!(why_of_size(&sources, "L3"), Some("others hold most of the 32 MiB that sysfs lists"));
+        assert_eq!([why_of_size(&sources, "L2"), why_of_size(&sources, "L1d")], [None, None]);
     }
 }
