@@ -104,9 +104,9 @@ const AFTER: &str = "Examples:
   nearmiss diagnose                    what is wrong with the newest run, and what would remedy it
   nearmiss doctor                      what works here
 
-Exit status: 0 done; 1 done, and a required condition failed; 2 wrong use or bad input; 3 this machine cannot do it. \
-trace, observe and apply end as their command does; 125: they failed themselves, 126 and 127: the command cannot be \
-executed or found.";
+Exit status: 0 done; 1 done, and a required condition failed; 2 wrong use or bad input; 3 this machine cannot do it; \
+130 interrupted; 143 ended by SIGTERM. trace, observe and apply end as their command does; 125: they failed \
+themselves, 126 and 127: the command cannot be executed or found.";
 
 /// The whole command line.
 pub fn command(remedies: Remedies) -> Command {
