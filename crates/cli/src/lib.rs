@@ -46,7 +46,9 @@ mod verified_report;
 mod verify;
 mod window;
 
+use clap::error::ErrorKind;
 use nearmiss_analysis::Remedy;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The remedies that are offered.
@@ -58,7 +60,12 @@ pub fn run(remedies: Remedies) -> ExitCode {
         return conducted;
     }
     let mut command = verbs::command(remedies);
-    let given = match command.try_get_matches_from_mut(std::env::args_os()) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let given = match command.try_get_matches_from_mut(without_help_of_help(words.clone())) {
+        Ok(_) if lacks_its_command(&words) => {
+            let error = command.error(ErrorKind::MissingRequiredArgument, "no command follows `--`");
+            return explain::wrong_use(&command, &error);
+        }
         Ok(given) => given,
         Err(error) => return explain::wrong_use(&command, &error),
     };
@@ -67,4 +74,41 @@ pub fn run(remedies: Remedies) -> ExitCode {
     };
     let done = interrupt::listen().and_then(|()| (verb.run)(given, remedies));
     done.unwrap_or_else(|error| explain::explain(&error, verb.is_wrapper))
+}
+
+/// Drops `--help` behind `help`, which clap has no such option for.
+fn without_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|verb| verb == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
+}
+
+/// Whether the words end with the `--` that a command should follow.
+fn lacks_its_command(words: &[OsString]) -> bool {
+    words.iter().position(|word| word == "--").is_some_and(|at| at + 1 == words.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn help_of_help_is_help() {
+        let shown = |line| without_help_of_help(words(line));
+        assert_eq!(shown("nearmiss help --help"), words("nearmiss help"));
+        assert_eq!(shown("nearmiss help trace -h"), words("nearmiss help trace"));
+        assert_eq!(shown("nearmiss trace --help"), words("nearmiss trace --help"));
+    }
+
+    #[test]
+    fn dashes_at_the_end_lack_a_command() {
+        assert!(lacks_its_command(&words("nearmiss diagnose --")));
+        assert!(!lacks_its_command(&words("nearmiss diagnose")));
+        assert!(!lacks_its_command(&words("nearmiss trace -- grep --")));
+    }
 }
