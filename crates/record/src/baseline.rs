@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `nearmiss/baseline/1`.
-pub const SCHEMA: &str = "nearmiss/baseline/1";
+/// `nearmiss/baseline/2`.
+pub const SCHEMA: &str = "nearmiss/baseline/2";
 
 crate::schema::is_record!(Baseline);
 

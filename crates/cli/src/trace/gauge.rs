@@ -22,6 +22,15 @@ use std::time::Duration;
 
 /// Bytes of the end of the command's standard error that an error message quotes from.
 const LAST_WORDS: i64 = 2000;
+/// Words for the guest's kernel, behind which those for the host's own setting of large pages have no effect.
+///
+/// `khugepaged` puts a large page in the place of a program's small ones while the program runs. It begins when the first
+/// program that could have one enters its list, unless it has scanned within ten seconds: the run ahead has filled that
+/// list, and on a slow host, where the guest's time leaps, the ten seconds are over now and then. A program then faults less
+/// and misses other lines in one recording out of some. So only memory that a program requests large pages for gets any.
+///
+/// Without the second word, each system call's stack begins at a random distance.
+const STILL: [&str; 2] = ["transparent_hugepage=madvise", "randomize_kstack_offset=off"];
 
 /// Settings of the recordings.
 pub struct Gauge {
@@ -42,7 +51,7 @@ impl Gauge {
     pub fn record(&self, variables: &[(String, String)], words: &[OsString]) -> anyhow::Result<Counted> {
         let mut machine = self.machine.clone();
         machine.memory.placement = Placement::Sequential;
-        let args = self.args(words);
+        let args = self.args(words)?;
         let subject = &Subject::of(&args);
         let config = tap_config(subject, &machine, filter(subject, &machine), Clock::Instructions)?;
         let session = Session::new(config)?.on_progress(recording::shown(None, Kept::Figures));
@@ -52,15 +61,16 @@ impl Gauge {
         nearmiss_analysis::count(session, command, &machine, whole).map_err(not_recorded)
     }
 
-    fn args(&self, words: &[OsString]) -> Args {
+    fn args(&self, words: &[OsString]) -> anyhow::Result<Args> {
         let mut args = Args::quiet(&self.machine.name, Path::new(""), words);
         (args.no_trace, args.no_curve, args.no_heap, args.deterministic) = (true, true, true, true);
         args.record.cpus = self.machine.topology.cpus();
         (args.record.memory, args.record.timeout) = (self.memory, self.timeout);
+        args.record.kernel_arg = STILL.iter().map(|word| word.parse()).collect::<Result<_, _>>()?;
         if self.warm {
             args.record.warm = warm::WarmArgs::ahead();
         }
-        args
+        Ok(args)
     }
 
     /// The command with nothing to read. Its output stays in a file of the guest's: a process that passed it on would
@@ -96,4 +106,21 @@ fn whole(recorded: &Recorded, mut errors: File) -> Result<(), String> {
     let last_line =
         last.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default();
     Err(format!("a recorded command {ended}{last_line}; a gate compares commands that end with status 0"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use nearmiss_machine::describe::{cut, preset};
+
+    #[test]
+    fn every_recording_runs_in_a_guest_without_chance() {
+        let machine = cut(&preset("zen4-genoa").unwrap().machine().unwrap(), 1);
+        let gauge = Gauge { machine, memory: None, timeout: None, warm: true, environment: Vec::new() };
+        let args = gauge.args(&["true".into()]).unwrap();
+        let words: Vec<_> = args.record.kernel_arg.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["transparent_hugepage=madvise", "randomize_kstack_offset=off"]);
+        assert!(args.deterministic && args.record.cpus == 1);
+    }
 }
