@@ -1,21 +1,28 @@
 /* One program with a regression to be planted: PLANT names it, and TWIN is code that changes nothing but the layout. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { NONE, INSTRUCTIONS, MISSES, CALLS, WRITES, SHARED };
+enum { NONE, INSTRUCTIONS, FIRST, SECOND, LAST, CALLS, WRITES, SHARED };
 #ifndef PLANT
 #define PLANT NONE
 #endif
 
 /* The turn of 50 that looks up twice far away; 50: none. */
-static volatile int more_in = PLANT == MISSES ? 7 : 50;
+static volatile int more_in = PLANT == SECOND ? 7 : 50;
+/* The turn of 50 that looks into a table once more; 50: none. */
+static volatile int again_in = PLANT == FIRST || PLANT == LAST ? 7 : 50;
 
 static volatile int checks = PLANT == INSTRUCTIONS ? 6 : 4;
 
 static unsigned near_by[1024];
 static unsigned far_away[1 << 20]; /* 4 MiB: beyond the second level */
+enum { NEAR_LOG2 = 16, HUGE_LOG2 = 24 };
+static unsigned near_table[1 << NEAR_LOG2]; /* 256 KiB: beyond the first level */
 static struct {
     volatile unsigned long count;
     char apart[PLANT == SHARED ? 0 : 120];
@@ -72,17 +79,52 @@ __attribute__((noinline)) static void *count(void *own)
     return NULL;
 }
 
+/* Multiples of the golden ratio come back to a line after all others. They follow from the turn alone, so that a look-up
+ * more moves no other one. */
+__attribute__((noinline)) static unsigned look_into(unsigned *table, int log2)
+{
+    const unsigned golden = 2654435769u, elsewhere = 1u << 30;
+    const unsigned again = again_in;
+    unsigned sum = 0;
+    for (unsigned turn = 0; turn < 60000; turn++) {
+        sum += table[turn * golden >> (32 - log2)]++;
+        if (turn % 50 == again)
+            sum += table[(turn + elsewhere) * golden >> (32 - log2)]++;
+    }
+    return sum;
+}
+
+/* 64 MiB, beyond the last level, in few page faults. */
+static unsigned *huge_table(void)
+{
+    const size_t bytes = sizeof(unsigned) << HUGE_LOG2;
+    unsigned *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED || madvise(table, bytes, MADV_HUGEPAGE) || madvise(table, bytes, MADV_POPULATE_WRITE))
+        exit(1);
+    return table;
+}
+
+static void count_in_threads(void)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, count, (void *)&counters[i].count);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(int words, char **word)
 {
     static char block[4096];
     unsigned x = 1;
     if (words > 1) {
-        pthread_t threads[2];
-        for (int i = 0; i < 2; i++)
-            pthread_create(&threads[i], NULL, count, (void *)&counters[i].count);
-        for (int i = 0; i < 2; i++)
-            pthread_join(threads[i], NULL);
-        return word[1][0] == 0;
+        if (!strcmp(word[1], "threads"))
+            count_in_threads();
+        else if (!strcmp(word[1], "near"))
+            x += look_into(near_table, NEAR_LOG2);
+        else
+            x += look_into(huge_table(), HUGE_LOG2);
+        return x == 0;
     }
     for (int turn = 0; turn < 60000; turn++) {
         x = look_up(checksum(x), turn);

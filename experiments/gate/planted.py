@@ -16,7 +16,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PLANTED = [
     ("INSTRUCTIONS", "1% more instructions", "", ["--max-worse", "2%,user.instructions=0.5%"],
      "user.instructions", "checksum"),
-    ("MISSES", "2% more misses of the second level", "", ["--max-worse", "2%,user.l2=1%"], "user.l2", "look_up"),
+    ("FIRST", "2% more misses of the first level", " near", ["--max-worse", "2%,user.l1=1%"], "user.l1", "look_into"),
+    ("SECOND", "2% more misses of the second level", "", ["--max-worse", "2%,user.l2=1%"], "user.l2", "look_up"),
+    ("LAST", "2% more misses of the last level", " huge", ["--max-worse", "2%,user.l3=1%"], "user.l3", "look_into"),
     ("CALLS", "one more system call in each turn that writes", "", [], "syscalls.access", "access"),
     ("WRITES", "each write of 4 KiB split in two", "", [], "syscalls.write", "write"),
     ("SHARED", "two threads' counters on one line", " threads", [], "user.coherence", "count"),
