@@ -76,18 +76,27 @@ fn fields<'a>(used: &'a UsedElements, element: &'a Element) -> impl Iterator<Ite
 
 /// The lines of an element that begins with one, each with the share of the references that fall into it.
 fn lines_of(element: &Element, line_bytes: u64) -> Option<EvidenceLine> {
-    let all: u64 = element.pieces.iter().map(|piece| piece.references).sum();
-    let of_line = |number: u64| {
-        let begins =
-            |piece: &&Piece| piece.references > 0 && piece.ranges().any(|(from, _)| from / line_bytes == number);
-        let inside: Vec<&Piece> = element.pieces.iter().filter(begins).collect();
-        let share = inside.iter().map(|piece| piece.references).sum::<u64>() as f64 / all.max(1) as f64;
-        let names: Vec<String> = inside.iter().take(2 * MOST_NAMED).map(|piece| piece.name()).collect();
-        (!names.is_empty())
-            .then(|| format!("{number}: {} of the references, to {}", percent(share), listed(&names, "and")))
+    let of_each = |number| Some((number, of_line(element, line_bytes, number)?));
+    let lines: Vec<(u64, String)> = (0..element.bytes.div_ceil(line_bytes)).filter_map(of_each).collect();
+    let text = |alike: &[(u64, String)]| match alike {
+        [(first, text), .., (last, _)] => format!("{first} to {last}, each: {text}"),
+        [(number, text)] => format!("{number}: {text}"),
+        [] => String::new(),
     };
-    let lines: Vec<String> = (0..element.bytes.div_ceil(line_bytes)).filter_map(of_line).collect();
+    let lines: Vec<String> = lines.chunk_by(|(_, a), (_, b)| a == b).map(text).collect();
     (element.bytes > line_bytes).then(|| EvidenceLine::new("Lines", format!("{}.", lines.join("; "))))
+}
+
+/// Share of the references that fields on one line have, with those that begin there.
+fn of_line(element: &Element, line_bytes: u64, number: u64) -> Option<String> {
+    let all: u64 = element.pieces.iter().map(|piece| piece.references).sum();
+    let here = |piece: &Piece| piece.ranges().filter(|(from, _)| from / line_bytes == number).count();
+    let inside: Vec<&Piece> = element.pieces.iter().filter(|piece| piece.references > 0 && here(piece) > 0).collect();
+    // A member of an array's elements is referenced on each line that one of them begins on.
+    let part = |piece: &&Piece| piece.references as f64 * here(piece) as f64 / piece.ranges().count().max(1) as f64;
+    let share = inside.iter().map(part).sum::<f64>() / all.max(1) as f64;
+    let names: Vec<String> = inside.iter().take(2 * MOST_NAMED).map(|piece| piece.name()).collect();
+    (!names.is_empty()).then(|| format!("{} of the references, to {}", percent(share), listed(&names, "and")))
 }
 
 fn piece_of<'e>(element: &'e Element, field: &UsedField) -> Option<&'e Piece> {
@@ -122,4 +131,28 @@ fn visits_table(element: &Element) -> Table {
         vec![Cell::text(of.join(", ")), Cell::Count(*count)]
     };
     table("visits", &["fields used together", "visits"], element.visits.iter().take(MOST_ROWS).map(row).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn piece(from: u64, to: u64, times: u64, references: u64) -> Piece {
+        Piece { from, to, times, stride: 64, member: None, references }
+    }
+
+    #[test]
+    fn references_to_an_arrays_members_are_shared_by_its_lines() {
+        let pieces = vec![piece(0, 4, 1, 10), piece(80, 84, 3, 90)];
+        let element = Element { bytes: 256, structure: None, pieces, visits: Vec::new(), bytes_a_visit: 16.0 };
+        let text = lines_of(&element, 64).unwrap().text;
+        let name = element.pieces[1].name();
+        let expected = format!(
+            "0: 10% of the references, to {}; 1 to 3, each: 30% of the references, to {name}.",
+            element.pieces[0].name()
+        );
+        assert_eq!(text, expected);
+        assert!(lines_of(&Element { bytes: 64, ..element }, 64).is_none(), "an element on one line");
+    }
 }
