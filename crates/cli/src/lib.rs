@@ -76,7 +76,7 @@ pub fn run(remedies: Remedies) -> ExitCode {
     done.unwrap_or_else(|error| explain::explain(&error, verb.is_wrapper))
 }
 
-/// Drops `--help` behind `help`, which clap has no such option for.
+/// Drops `--help` behind `help`: the `help` of clap has no such option.
 fn without_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|verb| verb == "help") {
         words.retain(|word| word != "--help" && word != "-h");

@@ -201,8 +201,8 @@ fn hot_and_cold(element: &Element) -> (Vec<usize>, Vec<usize>) {
     (0..element.pieces.len()).partition(|at| hot >> at & 1 != 0)
 }
 
-/// Bytes that elements of this size are aligned to, so that none has more lines than it must; 1: where they are not, or
-/// lie so already.
+/// Returns the bytes that elements of this size are aligned to, so that each lies on as few lines as it can; 1: they are
+/// not aligned, or lie so already.
 fn alignment(bytes: u64, ground: Ground) -> u64 {
     let boundary = bytes.min(ground.line);
     let fits = boundary > 0 && ground.line.is_multiple_of(boundary) && bytes.is_multiple_of(boundary);

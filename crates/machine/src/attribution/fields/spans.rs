@@ -69,7 +69,7 @@ fn copying(used: &BTreeSet<(u32, Span)>) -> BTreeSet<u32> {
     followed.into_iter().filter(|(_, followed)| *followed + 1 >= LEAST_COPIED).map(|(insn, _)| insn).collect()
 }
 
-/// Adds the bytes of a word; those of fields that fill it are theirs.
+/// Adds a word as a field, joined with the fields that it overlaps; adds nothing if fields fill it.
 fn add(fields: &mut Vec<Range>, range: Range) {
     let first = fields.partition_point(|field| field.to <= range.from);
     let behind = fields.partition_point(|field| field.from < range.to);
