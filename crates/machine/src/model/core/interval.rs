@@ -12,6 +12,7 @@ use nearmiss_record::machine::{Core, Machine};
 use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::policy::PagePolicy;
 use nearmiss_record::reference::Kind;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Instructions for each store, if not specified: they give how long the store buffer lasts.
@@ -371,20 +372,26 @@ impl Interval {
     /// load or another, as the entries of a list come from its head or from the entry before, only that load has run
     /// since. If it is made of several, the loads before the last one began earlier.
     fn latest_recorded(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
-        let mut latest = Value::default();
+        let (mut latest, mut nearest) = (Value::default(), u32::MAX);
         for (load, distance) in origin.loads.iter().zip(&origin.distances) {
             if origin.own_chain.is_some() && load.0 == what.insn {
                 continue;
             }
-            let distance = distance.saturating_sub(COUNTED_TOGETHER);
-            let value = self.load_of(load.0).before(what.instructions.saturating_sub(distance.into()));
-            if value.instructions >= latest.instructions {
-                latest = value;
+            let counted = distance.saturating_sub(COUNTED_TOGETHER);
+            let value = self.load_of(load.0).before(what.instructions.saturating_sub(counted.into()));
+            // The nearest of those that were counted together ran last.
+            if (value.instructions, Reverse(*distance)) >= (latest.instructions, Reverse(nearest)) {
+                (latest, nearest) = (value, *distance);
             }
         }
         let own = self.load_of(what.insn).values[0];
         match &origin.own_chain {
-            Some(chain) if own.ready > 0 && own.instructions >= latest.instructions => self.chained(what, chain, own),
+            Some(chain)
+                if own.ready > 0
+                    && (own.instructions, Reverse(chain.instructions)) >= (latest.instructions, Reverse(nearest)) =>
+            {
+                self.chained(what, chain, own)
+            }
             _ => latest.ready,
         }
     }

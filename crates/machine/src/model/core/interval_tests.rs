@@ -122,6 +122,22 @@ fn misses_that_follow_one_another_through_memory_wait_one_by_one() {
 }
 
 #[test]
+fn loads_that_were_counted_together_follow_one_another_as_in_the_program() {
+    // An entry, the quantity of its order, and by that the number of the next entry: all of them in one line of code.
+    let turn = |n: u64| {
+        [(20, 1), (0, 2), (0, 3)]
+            .map(|(after, insn)| (after, Kind::Load, insn, scattered(3 * n + u64::from(insn)), 300))
+    };
+    let chain = Some(Chain { instructions: 20, cycles: 15.0 });
+    let origins = [
+        (1, from_afar(&[(1, 20), (2, 17), (3, 14)], chain)),
+        (2, from_afar(&[(1, 3), (2, 20), (3, 17)], chain)),
+        (3, from_afar(&[(1, 6), (2, 3), (3, 20)], chain)),
+    ];
+    assert_eq!(run((0..15).flat_map(turn), &origins).1, 20 + 45 * 300 - 100);
+}
+
+#[test]
 fn a_link_that_lies_beside_a_key_comes_with_its_line() {
     // The key's load misses, the link's hits the line on its way; both addresses are the link before.
     let node = |n: u64| [(2, Kind::Load, 1, scattered(n), 300), (2, Kind::Load, 2, scattered(n) + 8, 0)];
