@@ -443,3 +443,7 @@ fn part(cycles: f64) -> Ticks {
 #[cfg(test)]
 #[path = "interval_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "ahead_tests.rs"]
+mod ahead_tests;

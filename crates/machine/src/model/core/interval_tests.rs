@@ -8,11 +8,11 @@ use proptest::prelude::*;
 const TRANSFER: u32 = 300;
 
 /// A cycle an instruction, a window of 100, four fill buffers.
-fn interval() -> Interval {
+pub(super) fn interval() -> Interval {
     of_core(0, 0.0)
 }
 
-fn followed(longest_stride_lines: u32, within: u64) -> Followed {
+pub(super) fn followed(longest_stride_lines: u32, within: u64) -> Followed {
     let line_cycles = vec![2.0, 4.0, 10.0];
     let (within, apart_line_cycles) = (Bytes(within), Some(30.0));
     Followed { followed: 4, trained_by: 2, longest_stride_lines, within, line_cycles, apart_line_cycles }
@@ -33,7 +33,7 @@ fn run(accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>, origin: &
     run_on(interval(), accesses, origin)
 }
 
-fn run_on(
+pub(super) fn run_on(
     mut interval: Interval,
     accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>,
     origin: &[(u32, Origin)],
@@ -81,7 +81,7 @@ fn loads(count: u64, after: u64, latency: u32) -> impl Iterator<Item = (u64, Kin
     (0..count).map(move |n| (after, Kind::Load, 1, scattered(n), latency))
 }
 
-fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
+pub(super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
     from_afar(&loads.iter().map(|load| (*load, 0)).collect::<Vec<_>>(), own_chain)
 }
 
@@ -208,31 +208,6 @@ fn a_stream_takes_what_its_source_gives() {
     assert_eq!(waits.iter().filter(|wait| **wait > 0).count(), 23, "the first miss hides the beginning");
     assert_eq!(waits[59], 8, "ten cycles a line, two of them computed");
     assert!(run(stream(20), &[]).0[3..].iter().all(|wait| *wait == 0), "slower than memory");
-}
-
-#[test]
-fn a_stream_of_memory_that_leaves_lines_out_takes_what_is_fetched_in_vain() {
-    let ends = [(64, 300), (112, 300), (128, 300), (128, 40)].map(|(bytes, latency)| {
-        let mut interval = interval();
-        interval.streams = Some(Streams::new(&followed(8, 1 << 30)));
-        run_on(interval, (0..1000).map(|n| (1, Kind::Load, 1, 0x4000_0000 + n * bytes, latency)), &[]).1
-    });
-    assert_eq!(ends, [9891, 24831, 29811, 1899], "elements of 64, 112 and 128 bytes in memory, and nearer");
-}
-
-#[test]
-fn rows_that_are_made_a_line_longer_take_no_longer() {
-    let chain = [(1, from(&[1], Some(Chain { instructions: 4, cycles: 4.0 })))];
-    let end = |stride: u64, chained: bool| {
-        let walk = (0..3000u64).map(|n| (4, Kind::Load, 1, 0x4000_0000 + n * stride * 64, 300));
-        let mut interval = interval();
-        interval.streams = Some(Streams::new(&followed(64, 1 << 30)));
-        run_on(interval, walk, if chained { &chain } else { &[] }).1
-    };
-    for (crowded, chained) in (60..70).chain(120..136).chain(250..260).flat_map(|n| [(n, false), (n, true)]) {
-        let [before, after] = [end(crowded, chained), end(crowded + 1, chained)];
-        assert!(after as f64 <= 1.03 * before as f64, "{crowded} lines: {before}, one more: {after}");
-    }
 }
 
 #[test]

@@ -1,0 +1,29 @@
+//! Waits for lines that are fetched ahead.
+
+use super::tests::{followed, from, interval, run_on};
+use super::*;
+
+#[test]
+fn a_stream_of_memory_that_leaves_lines_out_takes_what_is_fetched_in_vain() {
+    let ends = [(64, 300), (112, 300), (128, 300), (128, 40)].map(|(bytes, latency)| {
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&followed(8, 1 << 30)));
+        run_on(interval, (0..1000).map(|n| (1, Kind::Load, 1, 0x4000_0000 + n * bytes, latency)), &[]).1
+    });
+    assert_eq!(ends, [9891, 24831, 29811, 1899], "elements of 64, 112 and 128 bytes in memory, and nearer");
+}
+
+#[test]
+fn rows_that_are_made_a_line_longer_take_no_longer() {
+    let chain = [(1, from(&[1], Some(Chain { instructions: 4, cycles: 4.0 })))];
+    let end = |stride: u64, chained: bool| {
+        let walk = (0..3000u64).map(|n| (4, Kind::Load, 1, 0x4000_0000 + n * stride * 64, 300));
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&followed(64, 1 << 30)));
+        run_on(interval, walk, if chained { &chain } else { &[] }).1
+    };
+    for (crowded, chained) in (60..70).chain(120..136).chain(250..260).flat_map(|n| [(n, false), (n, true)]) {
+        let [before, after] = [end(crowded, chained), end(crowded + 1, chained)];
+        assert!(after as f64 <= 1.03 * before as f64, "{crowded} lines: {before}, one more: {after}");
+    }
+}
