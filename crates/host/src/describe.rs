@@ -13,8 +13,10 @@ use nearmiss_record::machine::{
 use nearmiss_record::units::Bytes;
 
 const SYSFS: &str = "sysfs";
-/// Most ways of the part that others leave of the last level.
-const MOST_WAYS_OF_THE_LEFT: u64 = 16;
+/// Most ways of a last level that others use, too: the order of so many is followed.
+const MOST_WAYS: u64 = 16;
+/// Most that is modelled of such a level, if a chase does not keep more than a quarter of that.
+const MOST_MODELLED: u64 = 64 << 20;
 const TYPICAL_CLOCK_MHZ: u32 = 2500;
 /// Stores that a load is compared with, if not specified.
 const COMPARED_STORES: u32 = 24;
@@ -127,7 +129,8 @@ fn caches(
     for c in &found.caches {
         let shared_by = sharing(c, topology, nodes);
         let left = calibration.and_then(|c| c.last_level_left).filter(|_| last == Some(c.level));
-        let (mut cache, from) = left.map_or_else(|| cache(c, shared_by), |left| left_of(c, left, shared_by));
+        let shared = left.zip(calibration).and_then(|(left, calibration)| shared_with(c, left, calibration, shared_by));
+        let (mut cache, from) = shared.unwrap_or_else(|| cache(c, shared_by));
         let reach = calibration.and_then(|c| c.second_level_reach).filter(|_| c.level == 2);
         let name = format!("cache.{}", cache.name());
         let differ = "sysfs, of the first CPU: others have other caches";
@@ -223,15 +226,31 @@ fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
     }
 }
 
-/// Part of a level that other programs leave: its size is measured, its ways are not. They take lines at random.
-fn left_of(found: &FoundCache, left: u64, shared_by: Sharing) -> (Cache, String) {
-    let whole = Bytes(found.size);
-    let ways = u32::try_from(left / (left / MOST_WAYS_OF_THE_LEFT).max(1).next_power_of_two()).ok();
-    let (cache, _) = cache(&FoundCache { size: left, ways, ..found.clone() }, shared_by);
+/// Returns a level of which a chase of more than `left` bytes goes to memory, since others bring in other lines. The chase
+/// uses each line again after a time that follows from its size, and just as long others take to fill what the level has
+/// room for beside it. Larger levels are cut: what is beyond matters to walks of many megabytes alone.
+fn shared_with(
+    found: &FoundCache,
+    left: u64,
+    calibration: &Calibration,
+    shared_by: Sharing,
+) -> Option<(Cache, String)> {
+    let size = found.size.min(MOST_MODELLED.max(4 * left));
+    let ways = found.ways.filter(|ways| size == found.size && u64::from(*ways) <= MOST_WAYS).or_else(|| {
+        let sets = (size / MOST_WAYS / found.line.max(1)).max(1).next_power_of_two();
+        u32::try_from(size / found.line.max(1) / sets).ok()
+    });
+    let (cache, _) = cache(&FoundCache { size, ways, ..found.clone() }, shared_by);
+    let hit_ns = calibration.level_ns.get(usize::from(found.level).checked_sub(1)?).copied()?;
+    let hit_cycles = hit_ns * f64::from(calibration.clock_mhz?) / 1e3;
+    let others_lines = ((cache.size.0 as f64 / left as f64 - 1.0) / hit_cycles * 1e6) as u32;
     let from = format!(
-        "measured here by chases of growing size: others hold most of the {whole} that sysfs lists; ways assumed"
+        "measured here by chases of growing size: others push out what a chase of more than {} uses, of {} that sysfs \
+         lists; ways as listed or assumed",
+        Bytes(left),
+        Bytes(found.size)
     );
-    (Cache { replacement: Replacement::Random, ..cache }, from)
+    Some((Cache { replacement: Replacement::Lru, others_lines, ..cache }, from))
 }
 
 /// The cache, with sets made a power of two if the hardware's many slices have another number.
@@ -262,6 +281,7 @@ fn cache(found: &FoundCache, shared_by: Sharing) -> (Cache, String) {
         inclusion: Inclusion::None,
         index: if hashed { Index::Hashed } else { Index::Physical },
         hashed_bits: 0,
+        others_lines: 0,
     };
     (cache, from.to_owned())
 }

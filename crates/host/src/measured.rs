@@ -190,18 +190,27 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     Streams { followed, trained_by, longest_stride_lines, within, line_cycles, apart_line_cycles }
 }
 
-/// Cycles of a line of memory in a stream that leaves lines out: not below one without gaps, nor above a single access.
+/// Cycles of a line in a stream that leaves lines out, by place: not below one without gaps, nor above a single access.
 fn apart_line_cycles(
     measured: &StreamFigures,
     line_cycles: &[f64],
     latency: &Latency,
     cycles_per_ns: f64,
     sources: &mut Sources,
-) -> Option<f64> {
-    let ns = noted(sources, "streams.apart_line", measured.apart_line_ns, "walks through every third line of memory")?;
-    let along = line_cycles.last().copied().unwrap_or_default();
-    Some((ns * cycles_per_ns * 100.0).round() / 100.0)
-        .map(|cycles| cycles.max(along).min(latency.memory_local_cycles.into()))
+) -> Vec<f64> {
+    let places = &measured.apart_line_ns;
+    let worst = places.iter().copied().max_by(|a, b| a.spread.total_cmp(&b.spread));
+    if places.len() != line_cycles.len()
+        || noted(sources, "streams.apart_line", worst, "walks through every third line").is_none()
+    {
+        return Vec::new();
+    }
+    let waits = latency.level_cycles.iter().skip(1).chain([&latency.memory_local_cycles]);
+    let cycles = |((ns, along), wait): ((&Settled, &f64), &u32)| {
+        let own = (ns.value * cycles_per_ns * 100.0).round() / 100.0;
+        own.max(*along).min((*wait).into())
+    };
+    places.iter().zip(line_cycles).zip(waits).map(cycles).collect()
 }
 
 /// Address translation. `first`: pages of the first level, and nanoseconds of a page that only the second holds;

@@ -131,14 +131,17 @@ impl Sieve {
         keep("followed", &mut streams.followed, [1.0, 128.0], "streams");
         keep("trained_by", &mut streams.trained_by, [1.0, 32.0], "accesses");
         keep("longest_stride", &mut streams.longest_stride_lines, [1.0, 256.0], "lines");
-        keep("apart_line", &mut streams.apart_line_ns, [0.01, 1000.0], "ns");
         keep("within", &mut streams.border, [0.0, 1.0], "of a beginning");
         let plausible =
             |sieve: &mut Sieve, ns: &Settled| sieve.settled("streams.line", Some(*ns), [0.01, 1000.0], "ns").is_some();
         if !streams.line_ns.iter().all(|ns| plausible(self, ns)) {
             streams.line_ns.clear();
         }
-        streams.line_ns.iter_mut().for_each(|ns| *ns = with_a_spread(*ns));
+        if !streams.apart_line_ns.iter().all(|ns| (0.01..=1000.0).contains(&ns.value)) {
+            streams.apart_line_ns.clear();
+        }
+        let lines = streams.line_ns.iter_mut().chain(&mut streams.apart_line_ns);
+        lines.for_each(|ns| *ns = with_a_spread(*ns));
         streams.chained_line_ns.retain(|ns| (0.01..=1000.0).contains(&ns.value));
     }
 

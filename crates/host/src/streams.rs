@@ -15,8 +15,8 @@ pub struct StreamFigures {
     pub line_ns: Vec<Settled>,
     /// Nanoseconds a line if each load waits for the one before.
     pub chained_line_ns: Vec<Settled>,
-    /// Nanoseconds of each line in memory of a walk that leaves lines out, if no load waits for another.
-    pub apart_line_ns: Option<Settled>,
+    /// Nanoseconds of each line of a walk that leaves lines out, if no load waits for another, by place.
+    pub apart_line_ns: Vec<Settled>,
     /// Accesses after which the next line was fetched.
     pub trained_by: Option<Settled>,
     /// Longest distance, in lines, at which a load costs less than half of a random one.
@@ -30,6 +30,8 @@ pub struct StreamFigures {
 const WORDS: usize = 8;
 const LINES_A_PAGE: u32 = 64;
 const ROUNDS: usize = 3;
+/// Lines of a walk through memory.
+const FAR_LINES: u32 = (2 << 20) / 64;
 /// A load that costs less than this share of a random one was fetched ahead.
 const FORESEEN: f64 = 0.5;
 
@@ -96,7 +98,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
     StreamFigures {
         line_ns,
         chained_line_ns,
-        apart_line_ns: settled(|| apart(&walks)),
+        apart_line_ns: apart(near, &walks),
         trained_by: settled(|| trained_by(&walks)),
         longest_stride_lines: settled(|| longest_stride(&walks)),
         followed: settled(|| followed(&walks)),
@@ -106,7 +108,6 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
 
 /// Measures a line of a walk without and with waits, by place of the lines.
 fn lines(near: &[Cycle], far: &Walks<'_>) -> Vec<(Settled, Settled)> {
-    const FAR_LINES: u32 = (2 << 20) / 64;
     let of = |walks: &Walks<'_>, lines: u32, rounds: usize| {
         let along: Vec<u32> = (0..lines).collect();
         let least = |walk: &dyn Fn() -> f64| Some((0..rounds).map(|_| walk()).fold(f64::INFINITY, f64::min));
@@ -120,11 +121,18 @@ fn lines(near: &[Cycle], far: &Walks<'_>) -> Vec<(Settled, Settled)> {
     levels.chain(of(far, FAR_LINES, ROUNDS)).collect()
 }
 
-/// A walk through every third line: more than a neighbour apart, and near enough for any core to fetch ahead.
-fn apart(walks: &Walks<'_>) -> Option<f64> {
-    const LINES: u32 = (2 << 20) / 64;
-    let lines: Vec<u32> = (0..LINES).map(|line| line * 3).collect();
-    Some((0..ROUNDS).map(|_| walks.free(&lines)).fold(f64::INFINITY, f64::min))
+/// Measures a line of walks through every third line, by place of the lines: more than a neighbour apart, and near enough
+/// for any core to fetch ahead. A level's buffer is walked three times, so that all of it is used.
+fn apart(near: &[Cycle], far: &Walks<'_>) -> Vec<Settled> {
+    let of = |walks: &Walks<'_>, lines: Vec<u32>, rounds: usize| {
+        settled(|| Some((0..rounds).map(|_| walks.free(&lines)).fold(f64::INFINITY, f64::min)))
+    };
+    let levels = near.iter().map_while(|cycle| {
+        let walks = Walks::new(cycle);
+        let lines = u32::try_from(walks.words.len() / WORDS).ok()?;
+        of(&walks, (0..3).flat_map(|first| (first..lines).step_by(3)).collect(), 2 * ROUNDS)
+    });
+    levels.chain(of(far, (0..FAR_LINES).map(|line| line * 3).collect(), ROUNDS)).collect()
 }
 
 /// Numbers below `count` in an order that nothing foresees.

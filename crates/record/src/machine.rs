@@ -206,6 +206,10 @@ pub struct Cache {
     /// Upper bits of the set's number that the hash of a hashed index makes, the lower ones being plain; 0: all.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub hashed_bits: u32,
+    /// Lines that others than this machine's CPUs bring into an instance in a million cycles, evenly over its sets: the
+    /// neighbours of a virtual machine. The cache then replaces the line that was used longest ago.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub others_lines: u32,
 }
 
 impl Cache {
@@ -455,10 +459,10 @@ pub struct Streams {
     pub within: Bytes,
     /// Cycles that a line of a stream takes, by where it lies: levels from the second on, then memory.
     pub line_cycles: Vec<f64>,
-    /// Cycles that a line of memory takes in a stream whose lines lie apart, with what is fetched between them in vain;
-    /// none: as in a stream without gaps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart_line_cycles: Option<f64>,
+    /// Cycles that a line takes in a stream whose lines lie apart, with what is fetched between them in vain, by where it
+    /// lies; empty: as in a stream without gaps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart_line_cycles: Vec<f64>,
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.

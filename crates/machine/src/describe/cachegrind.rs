@@ -61,6 +61,7 @@ pub fn cachegrind_like(i1: Geometry, d1: Geometry, ll: Geometry) -> Result<Machi
         inclusion: Inclusion::None,
         index: Index::Virtual,
         hashed_bits: 0,
+        others_lines: 0,
     };
     let machine = Machine {
         name: "cachegrind".into(),

@@ -147,6 +147,13 @@ fn geometry(machine: &Machine, cache: &Cache, i: usize) -> Result<(), Problem> {
             "size / (ways × line) a power of two, such as 48 KiB in 12 ways of 64-byte lines",
         ));
     }
+    if cache.others_lines > 0 && (cache.replacement != Replacement::Lru || cache.ways > 16 || cache.level == 1) {
+        return Err(Problem::new(
+            at("others_lines"),
+            format!("lines of others in {} of {} ways, replaced by {:?}", cache.name(), cache.ways, cache.replacement),
+            "a level behind the first with replacement \"lru\" and at most 16 ways",
+        ));
+    }
     if cache.replacement == Replacement::TreePlru && (!cache.ways.is_power_of_two() || cache.ways > 64) {
         return Err(Problem::new(
             at("replacement"),

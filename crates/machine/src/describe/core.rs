@@ -78,20 +78,25 @@ fn stream_ranges(streams: &Streams) -> Result<(), Problem> {
     Err(Problem::new(at("within"), format!("within is {}", streams.within), "a power of two from 1 KiB to 1 GiB"))
 }
 
-/// A figure for each level behind the first and for memory, none above the wait of a single access to the place.
+/// Figures for each level behind the first and for memory, none above the wait of a single access to the place.
 fn line_cycles(machine: &Machine, streams: &Streams) -> Result<(), Problem> {
-    let path = [Key("streams"), Key("line_cycles")];
     let latency = &machine.latency;
     let waits: Vec<u32> = latency.level_cycles.iter().skip(1).chain([&latency.memory_local_cycles]).copied().collect();
-    if streams.line_cycles.len() != waits.len() {
-        let what = format!("{} figures for {} places", streams.line_cycles.len(), waits.len());
+    let apart = &streams.apart_line_cycles;
+    by_place("line_cycles", &streams.line_cycles, &waits)?;
+    if apart.is_empty() { Ok(()) } else { by_place("apart_line_cycles", apart, &waits) }
+}
+
+fn by_place(figure: &'static str, cycles: &[f64], waits: &[u32]) -> Result<(), Problem> {
+    let path = [Key("streams"), Key(figure)];
+    if cycles.len() != waits.len() {
+        let what = format!("{} figures for {} places", cycles.len(), waits.len());
         return Err(Problem::new(path, what, format!("{}: levels from the second on, then memory", waits.len())));
     }
-    for (i, (&cycles, &wait)) in streams.line_cycles.iter().zip(&waits).enumerate() {
-        number(&[Key("streams"), Key("line_cycles"), Index(i)], cycles, 0.0, wait.into())?;
+    for (i, (&cycles, &wait)) in cycles.iter().zip(waits).enumerate() {
+        number(&[Key("streams"), Key(figure), Index(i)], cycles, 0.0, wait.into())?;
     }
-    let apart = streams.apart_line_cycles.unwrap_or_default();
-    number(&[Key("streams"), Key("apart_line_cycles")], apart, 0.0, latency.memory_local_cycles.into())
+    Ok(())
 }
 
 fn translation(tlb: &Tlb) -> Result<(), Problem> {

@@ -144,8 +144,8 @@ mod tests {
             ("line_cycles = [2.0, ", "line_cycles = [", "2 figures for 3 places", "line_cycles"),
             (
                 "line_cycles = [2.0, ",
-                "apart_line_cycles = 1e9\nline_cycles = [2.0, ",
-                "expected 0 to 3",
+                "apart_line_cycles = [1.0]\nline_cycles = [2.0, ",
+                "1 figures for 3 places",
                 "apart_line_cycles",
             ),
             ("line_cycles = [2.0, ", "line_cycles = [nan, ", "line_cycles is NaN; expected 0 to 11", "nan"),

@@ -15,6 +15,8 @@ pub(super) struct Resident {
     pub fill: usize,
     pub dirty: bool,
     used_at: u64,
+    /// Lines that others had brought into each set by then.
+    come_before: u64,
     prediction: u8,
 }
 
@@ -49,6 +51,8 @@ pub(super) struct Table {
     trees: Vec<Vec<bool>>,
     random: u64,
     time: u64,
+    /// Lines that others have brought into each set.
+    come: u64,
     /// Lines, newest first.
     pub shadow: Vec<u64>,
     /// Every line seen that is not held.
@@ -75,6 +79,7 @@ impl Table {
             trees: vec![vec![false; config.ways]; sets],
             random: random_start(config.seed, number),
             time: 0,
+            come: 0,
             shadow: Vec::new(),
             gone: BTreeMap::new(),
             fills: Vec::new(),
@@ -123,6 +128,7 @@ impl Table {
         self.time += 1;
         if let Some(resident) = &mut self.sets[set][way] {
             resident.used_at = self.time;
+            resident.come_before = self.come;
             resident.prediction = if filled { 2 } else { 0 };
         }
         let (mut node, mut low, mut high) = (1, 0, self.config.ways);
@@ -218,6 +224,23 @@ impl Table {
         self.sets[set][way].take()
     }
 
+    /// Removes a line that others have pushed out of its set by now: it, what was used later and what they brought in
+    /// since are more than the set has ways for.
+    pub fn pushed_out(&mut self, set: usize, now_cycles: u64) -> Option<Resident> {
+        self.come = self.come.max(now_cycles.checked_div(self.config.others_period_cycles)?);
+        let residents: Vec<&Resident> = self.sets[set].iter().flatten().collect();
+        let oldest = residents.iter().min_by_key(|resident| resident.used_at)?;
+        let before_it = residents.len() as u64 - 1 + self.come - oldest.come_before;
+        if before_it < self.config.ways as u64 {
+            return None;
+        }
+        let line = oldest.line;
+        self.shadow.retain(|&l| l != line);
+        let gone = self.remove(line, Went::Away)?;
+        self.dirty_evictions += u64::from(gone.dirty);
+        Some(gone)
+    }
+
     /// Brings a line in; returns the one it displaced.
     pub fn fill(&mut self, set: usize, line: u64, insn: u32, dirty: bool) -> Option<Resident> {
         let way = self.victim(set);
@@ -229,7 +252,7 @@ impl Table {
             self.dirty_evictions += u64::from(displaced.dirty);
         }
         self.gone.remove(&line);
-        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, prediction: 0 });
+        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, come_before: 0, prediction: 0 });
         self.latest[set] = Some(line);
         self.used(set, way, true);
         displaced

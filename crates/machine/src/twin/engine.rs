@@ -188,6 +188,9 @@ impl Slow {
             let set = self.set_of(at, access.address, Some(access.vaddr));
             let line = access.address / self.tables[at].line_bytes();
             let wanted = bytes_of(access.address, access.size);
+            while let Some(gone) = self.tables[at].pushed_out(set, access.now) {
+                self.evict(at, gone, access, outcome);
+            }
             let Err(class) = self.tables[at].look_up(set, line, &wanted) else {
                 hit = Some(step);
                 break;

@@ -38,6 +38,7 @@ fn cache(level: u8, kind: CacheKind, l: &LevelParameters, line: u64, sharing: Sh
         inclusion: [Inclusion::None, Inclusion::Inclusive, Inclusion::Exclusive][inclusion],
         index: [Index::Physical, Index::Virtual, Index::Hashed][index],
         hashed_bits: u32::from(ways % 2 == 1),
+        others_lines: if replacement == Replacement::Lru && level > 1 { [0, 2_000, 20_000, 0][l.0] } else { 0 },
     }
 }
 

@@ -141,6 +141,25 @@ fn an_exclusive_cache_holds_what_the_inner_gave_up() {
 }
 
 #[test]
+fn others_push_out_what_waits_while_they_fill_the_set() {
+    let mut m = two_levels(1, 1);
+    m.caches[0] = cache(1, CacheKind::Data, 1, 1, 64, Sharing::Core);
+    // A line of theirs every 1000 cycles.
+    m.caches[2] = Cache { others_lines: 1000, ..cache(2, CacheKind::Unified, 1, 4, 64, Sharing::Core) };
+    let misses = |between: usize| {
+        // Each of the accesses between takes 10 cycles, and two other lines are used later than the first.
+        let walk = (0..between).map(|n| load(64 + n as u64 % 2 * 64));
+        let walk: Vec<Record> = std::iter::once(store(0)).chain(walk).chain([load(0)]).collect();
+        let t = replay(&m, 1, &[(0, &walk)]);
+        (t.cpus[0].levels[1].load_misses, t.cpus[0].bus.write_backs)
+    };
+    assert_eq!(misses(150), ([2, 0, 0, 0, 0, 0], 0), "one line of theirs has come");
+    assert_eq!(misses(250), ([2, 0, 0, 0, 0, 1], 1), "two have, and the modified line went back");
+    m.caches[2].others_lines = 0;
+    assert_eq!(replay(&m, 1, &[(0, &[store(0), load(64), load(0)])]).cpus[0].levels[1].load_misses, [1, 0, 0, 0, 0, 0]);
+}
+
+#[test]
 fn non_temporal_stores_go_by_lines_or_by_pieces() {
     let m = two_levels(1, 1);
     let nt = |address, size| access(Kind::NtStore, address, size, 9);

@@ -126,8 +126,8 @@ impl Page<'_> {
     }
 }
 
-/// Returns the reason of the size of a cache that was measured on the machine, such as `others hold most of the 32 MiB that
-/// sysfs lists`, from the figure's source; none for sizes from elsewhere.
+/// Returns the reason of the size of a cache that was measured on the machine, such as `others push out what a chase of
+/// more than 6 MiB uses`, from the figure's source; none for sizes from elsewhere.
 fn why_of_size<'s>(sources: &'s BTreeMap<String, String>, cache: &str) -> Option<&'s str> {
     let how = sources.get(&format!("cache.{cache}"))?.strip_prefix("measured here")?;
     how.split_once(": ")?.1.split(';').next()
@@ -178,11 +178,10 @@ mod tests {
 
     #[test]
     fn a_size_that_was_measured_has_its_reason() {
-        let taken =
-            "measured here by chases of growing size: others hold most of the 32 MiB that sysfs lists; ways assumed";
+        let taken = "measured here by chases of growing size: others push out what a chase of more than 6 MiB uses; ways as listed";
         let sources =
             [("cache.L2", "sysfs"), ("cache.L3", taken)].map(|(figure, from)| (figure.into(), from.into())).into();
-        assert_eq!(why_of_size(&sources, "L3"), Some("others hold most of the 32 MiB that sysfs lists"));
+        assert_eq!(why_of_size(&sources, "L3"), Some("others push out what a chase of more than 6 MiB uses"));
         assert_eq!([why_of_size(&sources, "L2"), why_of_size(&sources, "L1d")], [None, None]);
     }
 }

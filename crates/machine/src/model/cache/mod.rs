@@ -6,6 +6,7 @@ pub(crate) mod bytes;
 pub(in crate::model) mod frame;
 pub(in crate::model) mod history;
 pub(in crate::model) mod indexing;
+mod neighbours;
 mod reasons;
 pub(crate) mod replacement;
 pub(in crate::model) mod shadow;
@@ -15,6 +16,7 @@ use crate::model::cache::blame::Blames;
 use crate::model::cache::frame::{Frame, SetCounts, SetState};
 use crate::model::cache::history::{History, Standing};
 use crate::model::cache::indexing::Indexing;
+use crate::model::cache::neighbours::Neighbours;
 use crate::model::cache::replacement::ReplacementState;
 use crate::model::cache::shadow::{NONE, Shadow};
 use crate::model::cache::spot::Spot;
@@ -86,6 +88,7 @@ pub(crate) struct Cache {
     pub sets: Vec<SetCounts>,
     states: Vec<SetState>,
     order: ReplacementState,
+    neighbours: Option<Neighbours>,
     /// Keeps the reasons why lines are not there.
     reasons: bool,
     shadow: Shadow,
@@ -126,6 +129,7 @@ impl Cache {
             sets: vec![SetCounts::default(); sets],
             states: vec![state; sets],
             order,
+            neighbours: Neighbours::new(config.others_period_cycles, frames),
             reasons,
             shadow: Shadow::new(frames),
             history: Vec::new(),
@@ -240,6 +244,7 @@ impl Cache {
         if let Some(frame) = self.frame_in(set, history) {
             self.hits += 1;
             self.refer(set, frame);
+            self.neighbours.iter_mut().for_each(|neighbours| neighbours.used(frame));
             return Ok(());
         }
         let standing = history.standing();
@@ -298,6 +303,7 @@ impl Cache {
         if let Some(way) = empty {
             state.used += 1;
             let frame = base + way;
+            self.neighbours.iter_mut().for_each(|neighbours| neighbours.used(frame));
             state.recent = frame as u32;
             self.order.filled(&mut state.order, frame, way);
             self.history[line as usize].stands(Standing::Present, frame as u32);
@@ -306,6 +312,7 @@ impl Cache {
             return None;
         }
         let frame = base + self.order.replace(&mut state.order, base, ways);
+        self.neighbours.iter_mut().for_each(|neighbours| neighbours.used(frame));
         state.recent = frame as u32;
         let place = &mut self.frames[frame];
         if self.reasons {
@@ -317,6 +324,28 @@ impl Cache {
         let (standing, value) = if self.reasons { (Standing::EvictedBy, frame as u32) } else { (Standing::Evicted, 0) };
         self.history[gone.line as usize].stands(standing, value);
         self.history[line as usize].stands(Standing::Present, frame as u32);
+        self.dirty_evictions += u64::from(left.dirty);
+        Some(left)
+    }
+
+    /// Whether others bring lines in, too.
+    #[inline]
+    pub fn has_neighbours(&self) -> bool {
+        self.neighbours.is_some()
+    }
+
+    /// Gives up the line of `set` that was used longest ago, if others have pushed it out by now.
+    pub fn pushed_out(&mut self, set: usize, now_cycles: u64) -> Option<Removed> {
+        let neighbours = self.neighbours.as_mut()?;
+        neighbours.pass(now_cycles);
+        let (base, used) = (set * self.ways, self.states[set].used as usize);
+        let mut oldest_first = self.order.oldest_first(self.states[set].order, self.ways).map(|way| base + way);
+        let frame = oldest_first.find(|frame| self.frames[*frame].line != NONE)?;
+        if !neighbours.took(frame, used - 1, self.ways) {
+            return None;
+        }
+        self.shadow_remove(self.frames[frame].line);
+        let left = self.take_out(frame, Standing::Evicted);
         self.dirty_evictions += u64::from(left.dirty);
         Some(left)
     }

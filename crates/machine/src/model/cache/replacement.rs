@@ -96,6 +96,12 @@ impl ReplacementState {
         }
     }
 
+    /// Ways of a set by their last use where that is known, the oldest first.
+    pub fn oldest_first(&self, word: u64, ways: usize) -> impl Iterator<Item = usize> + use<> {
+        let count = if let ReplacementState::Lru = self { ways } else { 0 };
+        (0..count).rev().map(move |place| (word >> (4 * place) & 15) as usize)
+    }
+
     /// Fetches the state of a set's frames.
     #[inline(always)]
     pub fn prefetch(&self, set: usize, ways: usize) {

@@ -97,8 +97,8 @@ pub(in crate::model) struct Interval {
     /// Ticks of a line on the way to the core by source, and when the next one may come.
     line_ticks: Vec<Ticks>,
     line_after: Vec<Ticks>,
-    /// Ticks of a line of memory in a stream that leaves lines out.
-    apart_line_ticks: Ticks,
+    /// Ticks of a line in a stream that leaves lines out, by source; none: as of any.
+    apart_line_ticks: Vec<Ticks>,
     translation: Option<Translation>,
     page_table: PageTable,
     /// From a load that hits the first level to its value.
@@ -131,7 +131,7 @@ impl Interval {
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
             line_after: vec![0; line_ticks.len()],
-            apart_line_ticks: machine.streams.as_ref().and_then(|s| s.apart_line_cycles).map_or(0, part),
+            apart_line_ticks: machine.streams.iter().flat_map(|s| &s.apart_line_cycles).map(|c| part(*c)).collect(),
             line_ticks,
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             page_table: PageTable::new(machine),
@@ -345,10 +345,10 @@ impl Interval {
         given
     }
 
-    /// The line that was just given is one of a stream that leaves lines out: from memory, the next one comes later.
+    /// The line that a source just gave is one of a stream that leaves lines out: the next one comes later.
     fn fetched_in_vain(&mut self, source: usize) {
-        if source + 1 == self.line_ticks.len() {
-            self.line_after[source] += self.apart_line_ticks.saturating_sub(self.line_ticks[source]);
+        if let Some(ticks) = self.apart_line_ticks.get(source) {
+            self.line_after[source] += ticks.saturating_sub(self.line_ticks[source]);
         }
     }
 

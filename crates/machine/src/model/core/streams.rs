@@ -133,7 +133,7 @@ mod tests {
             longest_stride_lines: 8,
             within: Bytes(4096),
             line_cycles: vec![],
-            apart_line_cycles: None,
+            apart_line_cycles: vec![],
         })
     }
 

@@ -9,7 +9,7 @@ use crate::model::engine::Access;
 use crate::model::fast::{Fast, Walk};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::Protocol;
-use nearmiss_record::model::MAX_LEVELS;
+use nearmiss_record::model::{MAX_LEVELS, MissClass};
 use nearmiss_record::reference::Kind;
 
 /// Copies of a coherence unit in caches that the CPU does not use.
@@ -27,6 +27,16 @@ struct Others {
 }
 
 impl Fast {
+    /// Counts a miss on a line that another took, if it is one.
+    #[cold]
+    pub(super) fn count_sharing(&mut self, first: usize, address: u64, outcome: &Outcome) {
+        let is_shared = |class: &&MissClass| matches!(class, MissClass::TrueSharing | MissClass::FalseSharing);
+        let Some(class) = outcome.missed.iter().flatten().find(is_shared) else { return };
+        let line_log2 = self.caches[first].line_log2;
+        let row = self.sharing.entry(address >> line_log2 << line_log2).or_default();
+        *(if *class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
+    }
+
     /// Handles everything after the lookups: the line's source, the others' copies, the fills. Returns the cycles it
     /// takes.
     pub(in crate::model) fn transfer(&mut self, access: &Access, walk: &Walk, outcome: &mut Outcome) -> u64 {

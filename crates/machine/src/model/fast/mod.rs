@@ -341,6 +341,10 @@ impl Fast {
             let line = cache.line_of(spot, access.address);
             let set = cache.set_of(spot, access.address, access.vaddr);
             (walk.lines[step], walk.sets[step]) = (line, set as u32);
+            if cache.has_neighbours() {
+                self.let_others_in(at, set, access, outcome);
+            }
+            let cache = &mut self.caches[at];
             let line_log2 = cache.line_log2;
             let wanted = || {
                 was_taken = true;
@@ -378,14 +382,11 @@ impl Fast {
         walk
     }
 
-    /// Counts a miss on a line that another took, if it is one.
-    #[cold]
-    fn count_sharing(&mut self, first: usize, address: u64, outcome: &Outcome) {
-        let is_shared = |class: &&MissClass| matches!(class, MissClass::TrueSharing | MissClass::FalseSharing);
-        let Some(class) = outcome.missed.iter().flatten().find(is_shared) else { return };
-        let line_log2 = self.caches[first].line_log2;
-        let row = self.sharing.entry(address >> line_log2 << line_log2).or_default();
-        *(if *class == MissClass::TrueSharing { &mut row.0 } else { &mut row.1 }) += 1;
+    /// Gives up what others have pushed out of a set by now.
+    fn let_others_in(&mut self, at: usize, set: usize, access: &Access, outcome: &mut Outcome) {
+        while let Some(gone) = self.caches[at].pushed_out(set, access.now) {
+            self.evicted(at, gone, access, outcome);
+        }
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;

@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub index: Index,
     /// Upper bits of the set's number that the hash of a hashed index makes.
     pub hashed_bits: u32,
+    /// Cycles from one line that others bring in to the next, in each set; 0: nobody does.
+    pub others_period_cycles: u64,
 }
 
 impl Config {
@@ -72,6 +74,7 @@ impl Config {
             inclusion: if level == 0 { Inclusion::None } else { cache.inclusion },
             index: cache.index,
             hashed_bits: hashed_bits(cache, cache.size.0 / set_bytes),
+            others_period_cycles: others_period_cycles(cache, cache.size.0 / set_bytes),
         })
     }
 
@@ -379,6 +382,11 @@ pub(crate) fn number_of(machine: &Machine, sharing: Sharing, cpu: u64) -> u32 {
         Sharing::Node => u64::from(node_of(machine, cpu as u32)),
     };
     number as u32
+}
+
+/// Cycles from one line that others bring into a set to the next; 0: nobody does.
+fn others_period_cycles(cache: &Cache, sets: u64) -> u64 {
+    sets.saturating_mul(1_000_000).checked_div(cache.others_lines.into()).map_or(0, |cycles| cycles.max(1))
 }
 
 /// At least one, at most all bits of the set's number.

@@ -26,6 +26,7 @@ pub fn cache(level: u8, kind: CacheKind, sets: u64, ways: u32, line: u64, shared
         inclusion: Inclusion::None,
         index: Index::Physical,
         hashed_bits: 0,
+        others_lines: 0,
     }
 }
 

@@ -78,6 +78,7 @@ pub fn machine(caches: &[(u8, u64, u32)]) -> Machine {
                 inclusion: Inclusion::None,
                 index: Index::Physical,
                 hashed_bits: 0,
+                others_lines: 0,
             })
             .collect(),
         coherence: Protocol::Mesi,
