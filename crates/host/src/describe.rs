@@ -245,10 +245,9 @@ fn shared_with(
     let hit_cycles = hit_ns * f64::from(calibration.clock_mhz?) / 1e3;
     let others_lines = ((cache.size.0 as f64 / left as f64 - 1.0) / hit_cycles * 1e6) as u32;
     let from = format!(
-        "measured here by chases of growing size: others push out what a chase of more than {} uses, of {} that sysfs \
-         lists; ways as listed or assumed",
+        "measured here by chases of growing size: others push out what a chase of more than {} uses; ways as listed or \
+         assumed",
         Bytes(left),
-        Bytes(found.size)
     );
     Some((Cache { replacement: Replacement::Lru, others_lines, ..cache }, from))
 }

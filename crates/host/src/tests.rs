@@ -147,10 +147,13 @@ fn neighbours_fill_what_a_chase_leaves_of_the_last_level_while_it_comes_round() 
     assert_eq!((last.size, last.ways, last.replacement), (Bytes(32 << 20), 16, Replacement::Lru));
     // A load takes 13.5 ns, 27 cycles: 131,072 lines come round in 3.54 M cycles, and 24 MiB are 393,216 lines.
     assert_eq!(last.others_lines, 111_111);
-    let from = "measured here by chases of growing size: others push out what a chase of more than 8 MiB uses, of \
-                32 MiB that sysfs lists; ways as listed or assumed";
+    let from = "measured here by chases of growing size: others push out what a chase of more than 8 MiB uses; ways as \
+                listed or assumed";
     assert_eq!(m.sources["cache.L3"], from);
-    assert_eq!(m.caches[2].others_lines, 0);
+    assert_eq!(
+        (m.caches[2].others_lines, m.kept_of(last), m.kept_of(&m.caches[2])),
+        (0, Bytes(7936 << 10), m.caches[2].size)
+    );
 }
 
 #[test]

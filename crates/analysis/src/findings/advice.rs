@@ -179,7 +179,7 @@ fn beyond_reach(model: &ModelRecord) -> Option<String> {
     });
     let (row, bytes, waited) = rows.max_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(format!(
-        "`{}` has {}, and {level} holds {last}: {} of the cycles wait for parts of it that were pushed out. No placement \
+        "`{}` has {}, and {level} keeps {last} of what waits its turn: {} of the cycles wait for parts of it that were pushed out. No placement \
          makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next parts",
         row.name,
         Bytes(bytes),
@@ -187,9 +187,10 @@ fn beyond_reach(model: &ModelRecord) -> Option<String> {
     ))
 }
 
-/// Name and size of the outermost cache.
+/// Name of the outermost cache, and how much it keeps.
 fn last_level(machine: &Machine) -> Option<(String, Bytes)> {
-    machine.caches.iter().max_by_key(|cache| cache.level).map(|cache| (format!("L{}", cache.level), cache.size))
+    let last = machine.caches.iter().max_by_key(|cache| cache.level)?;
+    Some((format!("L{}", last.level), machine.kept_of(last)))
 }
 
 #[cfg(test)]

@@ -34,12 +34,18 @@ pub(super) fn capacity(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate
         Some(cache) => (format!("{}i", at.name), Some(cache.size)),
         None => (at.name.clone(), at.size),
     };
-    let fits = match size {
+    let shared =
+        report.model.machine.data_cache(at.index + 1).filter(|cache| of_code.is_none() && cache.others_lines > 0);
+    let kept = shared.map(|cache| report.model.machine.kept_of(cache));
+    let fits = match kept.or(size) {
+        Some(kept) if shared.is_some() => {
+            format!("what is used again waits too long: others leave {kept} of {name} to a chase")
+        }
         Some(size) => format!("what is used again does not fit the {size} of {name}"),
         None => format!("what is used again does not fit {name}"),
     };
     // The curve is of data.
-    let curve = report.model.curve.as_ref().filter(|_| of_code.is_none());
+    let curve = report.model.curve.as_ref().filter(|_| of_code.is_none() && shared.is_none());
     let larger = size.zip(curve).and_then(|(size, curve)| halving_size(curve, size));
     let larger = larger.map_or(String::new(), |size| format!("; half of them would hit with {size}"));
     let place = ranked.place(Reason::Capacity);
