@@ -40,7 +40,7 @@ pub(crate) fn within_its_bound(finding: &mut Finding, most_gain: f64) {
 
 /// A gain that one part makes to this share, and no other part has, is no finding where the whole run may have none.
 const BY_ONE_PART: f64 = 2.0 / 3.0;
-/// A smaller gain is none where the whole run may have none, whatever parts make it.
+/// A smaller gain is none where the whole run may have none, in however many parts it is made.
 const SURE: f64 = 0.1;
 
 /// Widens a gain's range by the uncertainty of the recorded parts about the whole run. Returns the sentence that

@@ -60,7 +60,7 @@ pub(super) fn fields(used: &BTreeSet<(u32, Span)>, element_bytes: u32) -> Vec<Ra
 }
 
 /// Instructions that use many places one behind another, as a loop that copies or clears does: one at `rep stos` has the
-/// words of a structure, whatever fields these are.
+/// words of a structure, of all its fields.
 fn copying(used: &BTreeSet<(u32, Span)>) -> BTreeSet<u32> {
     let mut followed: BTreeMap<u32, usize> = BTreeMap::new();
     for (insn, (from, bytes)) in used {

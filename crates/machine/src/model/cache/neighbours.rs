@@ -5,7 +5,7 @@
 //! machine is gone when the places before it are all taken: by its set's lines that were used later, and by what others
 //! brought in since. So what is used again soon stays, however large it is, and what waits long goes, however small.
 
-/// Their lines in the sets of one cache, and when its own lines were used by that count.
+/// Lines of others in the sets of one cache, and their count when its own lines were used.
 pub(super) struct Neighbours {
     /// Cycles from one line of theirs to the next, in each set.
     period_cycles: u64,
@@ -32,7 +32,7 @@ impl Neighbours {
         self.seen[frame] = self.come;
     }
 
-    /// Whether others have pushed a line out of a set of so many ways, of whose own lines `later` were used later.
+    /// Whether others have pushed a line out of a set of so many ways, in which `later` of the own lines were used later.
     pub fn took(&self, frame: usize, later: usize, ways: usize) -> bool {
         self.come - self.seen[frame] + later as u64 >= ways as u64
     }

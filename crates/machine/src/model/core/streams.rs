@@ -40,7 +40,7 @@ impl Stream {
 pub(super) struct Foreseen {
     /// The exposed part of its latency, of [`SHOWN`]; 0: the line had been fetched ahead.
     pub shown: u64,
-    /// It was fetched ahead, and its stream leaves lines out.
+    /// Whether the line was fetched ahead in a stream that leaves lines out.
     pub apart: bool,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_one_size_are_a_stream_whatever_lines_they_lie_in() {
+    fn elements_of_one_size_are_a_stream_on_any_lines() {
         let covered = |bytes: u64| {
             let mut s = streams(4);
             let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes));
