@@ -7,10 +7,13 @@ use nearmiss_machine::attribution::{ElementSizes, FieldUses, UsedElements};
 use nearmiss_machine::describe::can_place_fields;
 use nearmiss_record::finding::LEAST_GAIN;
 use nearmiss_record::model::{MissClass, ModelRecord, ObjectKind, Tally};
+use nearmiss_record::run::Coverage;
 use std::path::Path;
 
 /// Share of the cycles from which one object is worth a recording of every access.
 const WORTH_A_RECORDING: f64 = 0.08;
+/// Share of a run from which on what was recorded stands for the rest.
+const LITTLE_KNOWN: f64 = 0.5;
 /// Elements of so few bytes have fields only if they are declared, or a block each.
 const MOST_UNDECLARED: u64 = 32;
 /// All elements of a structure, at most: a replay keeps the places of their pages.
@@ -25,8 +28,9 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
     let case = case.traced()?;
     let waits = heaviest(&case.model);
     if can_place_fields(case.filter).is_err() {
-        let worth = waits >= WORTH_A_RECORDING && program(case).is_some_and(|path| has_symbol_table(Path::new(path)));
-        return Ok(if worth { vec![Box::new(NotSeen::new(waits)) as Box<dyn Suspicion>] } else { Vec::new() });
+        let worth = worth_a_recording(waits, case.manifest.covered.as_ref());
+        let worth = worth.filter(|_| program(case).is_some_and(|path| has_symbol_table(Path::new(path))));
+        return Ok(worth.map(|waits| Box::new(NotSeen::new(waits)) as Box<dyn Suspicion>).into_iter().collect());
     }
     let cycles = case.model.totals.cycles.max(1) as f64;
     let matters = |used: &UsedElements| {
@@ -41,6 +45,17 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
         Layout::new(case, used, element).filter(|_| is_sure)
     });
     Ok(suspected.map(|layout| Box::new(layout) as Box<dyn Suspicion>).collect())
+}
+
+/// Share of the cycles for which every access is worth recording, given that of the object that waits most; none: not worth
+/// it. A command that ended while most of it was not recorded showed its start, which need not be like the rest.
+fn worth_a_recording(waits: f64, covered: Option<&Coverage>) -> Option<f64> {
+    let ended = covered.filter(|covered| !covered.ended);
+    let is_a_start = ended.and_then(Coverage::share_by_guest).is_some_and(|share| share < LITTLE_KNOWN);
+    match is_a_start {
+        true => Some(waits.max(LEAST_GAIN)),
+        false => (waits >= WORTH_A_RECORDING).then_some(waits),
+    }
 }
 
 /// Path of the program that was recorded.
@@ -84,4 +99,26 @@ fn elements(case: &Traced) -> Result<Vec<UsedElements>, CaseError> {
     }
     let uses = case.listen(FieldUses::new(case.machine(), &case.symbols, sizes))?;
     Ok(uses.elements(&replay::side(&case.run)?, &case.symbols))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_recorded_again_though_nothing_waits_there() {
+        let of = |recorded_guest_ns, ended| {
+            let covered = Coverage {
+                recorded_ns: 1,
+                reached_ns: 2,
+                recorded_guest_ns,
+                reached_guest_ns: 100,
+                ended,
+                ..Coverage::default()
+            };
+            worth_a_recording(0.03, Some(&covered))
+        };
+        assert_eq!([of(11, false), of(60, false), of(11, true)], [Some(0.03), None, None]);
+        assert_eq!([worth_a_recording(0.03, None), worth_a_recording(0.09, None)], [None, Some(0.09)]);
+    }
 }
