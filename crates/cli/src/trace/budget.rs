@@ -180,6 +180,8 @@ pub struct Length {
     share: f64,
     /// How many times as fast the command is in a pause.
     faster: f64,
+    /// Nanoseconds of the guest's clock from the begin to the end; 0: unknown.
+    guest_ns: u64,
     paused_ns_a_second: u64,
 }
 
@@ -209,6 +211,7 @@ impl Length {
             unseen,
             share,
             faster,
+            guest_ns: covered.share_by_guest().map_or(0, |_| covered.reached_guest_ns),
             paused_ns_a_second: covered.paused_ns_a_second,
         })
     }
@@ -240,9 +243,10 @@ impl Length {
         let paused = (paused_only - recorded * speed).clamp(0.0, time - recorded);
         let parts = (recorded / LEAST_PART).clamp(1.0, SPREAD_PARTS);
         let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
-        let records = (plan.all_records as f64 / parts).max(1.0) as u64;
+        let records = (plan.all_records as f64 * TO_THE_END / parts).max(1.0) as u64;
         let pauses = Pauses::Growing { first: pause, by: 1.0 };
-        Parts { followed, first: part, first_records: records, longest: part, records, pauses, ..plan }
+        let period_ns = (self.guest_ns as f64 / parts) as u64;
+        Parts { followed, first: part, first_records: records, longest: part, records, pauses, period_ns, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -304,6 +308,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         whole,
         all_records: all_records.max(1),
         paused_ns_a_second: 0,
+        period_ns: 0,
     }
 }
 
@@ -364,7 +369,10 @@ mod tests {
         // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
         assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
         assert_eq!((seconds(spread.followed), spread.whole), (0.76, plan.whole));
-        assert_eq!((spread.first, spread.first_records), (spread.longest, plan.all_records / 24));
+        assert_eq!(
+            (spread.first, spread.first_records),
+            (spread.longest, (plan.all_records as f64 * TO_THE_END / 24.0) as u64)
+        );
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);
         assert_eq!((seconds(many.longest), pause(many)), (0.15, 0.08));

@@ -142,6 +142,7 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
                 whole: 3000 * MS,
                 all_records: u64::MAX,
                 paused_ns_a_second: 0,
+                period_ns: 0,
             };
             let stores = |seen: &PartTotals| seen.stores.iter().skip(1).filter(|stores| **stores > 0).count();
             let works = |seen: &PartTotals| seen.objects > 0 && stores(seen) >= 2;
@@ -174,6 +175,7 @@ fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
             whole: 3000 * MS,
             all_records: u64::MAX,
             paused_ns_a_second: 0,
+            period_ns: 0,
         };
         let Some((_, recorded)) = once_it_works(&qemu, 1, plan, |seen| seen.objects > 0) else { return };
         assert_eq!(recorded.covered.parts, 1);
@@ -195,6 +197,7 @@ fn objects_of_followed_pauses_have_their_call_sites() {
                 whole: 2000 * MS,
                 all_records: 1_000_000,
                 paused_ns_a_second: 0,
+                period_ns: 0,
             };
             let works = |seen: &PartTotals| seen.followed.1 > 0 && seen.stores.iter().skip(1).any(|stores| *stores > 0);
             let Some((seen, recorded)) = once_it_works(&qemu, cpus, plan, works) else { return };
@@ -220,6 +223,7 @@ fn a_hundred_parts_do_no_harm() {
             whole: 6_000 * MS,
             all_records: u64::MAX,
             paused_ns_a_second: 0,
+            period_ns: 0,
         };
         let Some((_, recorded)) = record(qemu, 2, plan) else { return };
         assert_eq!(recorded.cut, None);
