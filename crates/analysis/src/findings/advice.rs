@@ -179,8 +179,8 @@ fn beyond_reach(model: &ModelRecord) -> Option<String> {
     });
     let (row, bytes, waited) = rows.max_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(format!(
-        "`{}` has {}, and {level} keeps {last} of what waits its turn: {} of the cycles wait for parts of it that were pushed out. No placement \
-         makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next parts",
+        "`{}` has {}, and {level} keeps {last} of it: {} of the cycles wait for parts of it that were pushed out. No \
+         placement makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next parts",
         row.name,
         Bytes(bytes),
         percent(waited)
