@@ -1,9 +1,12 @@
 //! The noise of a difference of two means, from how the recordings of each side differ among themselves.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
 /// Confidence of an interval. A gate compares some 25 figures, and a false alarm once in a hundred gates is too many.
 pub const CONFIDENCE: f64 = 0.999;
+
+/// Confidence that the true spread is no smaller than taken for.
+const SPREAD_CONFIDENCE: f64 = 0.975;
 
 /// Two means, and how far their difference may be from the true one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,24 +21,34 @@ pub(crate) struct Difference {
 /// as noisy as it was. Where every recording of a side counts the same on both sides, there is no noise.
 pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
     let ((old_mean, old_squares), (new_mean, new_squares)) = (moments(old), moments(new));
-    let freedom = (old.len() + new.len()).saturating_sub(2);
+    let freedom = freedom([old.len(), new.len()]);
     let squares = old_squares + new_squares;
     let noise = if squares == 0.0 {
         0.0
     } else {
-        let of_mean = squares / freedom.max(1) as f64 * (1.0 / old.len().max(1) as f64 + 1.0 / new.len().max(1) as f64);
+        let of_mean = squares / freedom * (1.0 / old.len().max(1) as f64 + 1.0 / new.len().max(1) as f64);
         quantile(freedom) * of_mean.sqrt()
     };
     Difference { old: old_mean, new: new_mean, noise }
 }
 
-/// Returns the factor by which the noise shrinks from `now` to `then` recordings of both sides, if they spread as much.
+/// Returns the factor by which the noise shrinks from `now` to `then` recordings of both sides, if they spread as little as
+/// those so far allow for: a few with one outlier among them spread more than many will.
 pub(crate) fn narrower(now: [usize; 2], then: [usize; 2]) -> f64 {
-    let width = |[old, new]: [usize; 2]| {
-        let of_mean = 1.0 / old.max(1) as f64 + 1.0 / new.max(1) as f64;
-        quantile((old + new).saturating_sub(2)) * of_mean.sqrt()
+    let width = |sides: [usize; 2]| {
+        let of_mean: f64 = sides.iter().map(|side| 1.0 / (*side).max(1) as f64).sum();
+        quantile(freedom(sides)) * of_mean.sqrt()
     };
-    width(then) / width(now)
+    width(then) / width(now) * least_spread(freedom(now))
+}
+
+/// Returns the lower end of the true spread as a share of the one that was seen, by the chi-square distribution.
+fn least_spread(freedom: f64) -> f64 {
+    ChiSquared::new(freedom).map_or(1.0, |squares| (freedom / squares.inverse_cdf(SPREAD_CONFIDENCE)).sqrt())
+}
+
+fn freedom([old, new]: [usize; 2]) -> f64 {
+    (old + new).saturating_sub(2).max(1) as f64
 }
 
 /// Mean, and sum of the squared distances from it.
@@ -44,9 +57,9 @@ fn moments(counts: &[u64]) -> (f64, f64) {
     (mean, counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum())
 }
 
-fn quantile(freedom: usize) -> f64 {
+fn quantile(freedom: f64) -> f64 {
     let at = 1.0 - (1.0 - CONFIDENCE) / 2.0;
-    StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(at))
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(at))
 }
 
 #[cfg(test)]
@@ -72,9 +85,10 @@ mod tests {
 
     #[test]
     fn more_recordings_are_foreseen() {
-        assert_eq!(narrower([3, 3], [3, 3]), 1.0);
-        // t(18) at 99.95% is 3.922.
-        let expected = 3.921_646 / 8.610_302 * (3.0_f64 / 10.0).sqrt();
+        // Chi-square(4) at 97.5% is 11.143, t(18) at 99.95% is 3.922.
+        let spread = (4.0_f64 / 11.143_287).sqrt();
+        assert!((narrower([3, 3], [3, 3]) - spread).abs() < 1e-6);
+        let expected = 3.921_646 / 8.610_302 * (3.0_f64 / 10.0).sqrt() * spread;
         assert!((narrower([3, 3], [10, 10]) - expected).abs() < 1e-5);
     }
 }

@@ -5,7 +5,7 @@ use super::cache::{Resident, Table, Went};
 use crate::model::fast::bus::Bus;
 use crate::model::fast::plan::Plan;
 use crate::model::pages::homes::Toucher;
-use crate::model::pages::places::Places;
+use crate::model::pages::places::{PageOf, Places};
 use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals, Sites};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
@@ -59,7 +59,13 @@ impl Engine for Slow {
         if access.kind == Kind::Fetch && way.is_empty() {
             return 0;
         }
-        let by = Toucher { cpu, node: self.plan.node[cpu], vaddr: Some(access.record.vaddr()) };
+        let vaddr = access.record.vaddr();
+        let by = Toucher {
+            cpu,
+            node: self.plan.node[cpu],
+            vaddr: Some(vaddr),
+            page_of: PageOf::first_seen(access.kind, vaddr),
+        };
         let (modelled, home) = self.page(access.address, by);
         outcome.home = home;
         let line = way.first().map_or(1 << self.plan.unit_log2, |&at| self.tables[at].line_bytes());
@@ -98,7 +104,7 @@ impl Engine for Slow {
         if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
             return;
         }
-        self.page(address, Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None });
+        self.page(address, Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None, page_of: PageOf::Program });
         for &at in &self.plan.others[owner] {
             let bytes = self.tables[at].line_bytes();
             for line in self.lines_of_unit(at, address) {
@@ -116,7 +122,7 @@ impl Engine for Slow {
 
     fn lay(&mut self, addresses: &[u64]) {
         for address in addresses {
-            self.places.modelled(*address);
+            self.places.modelled(*address, PageOf::Program);
         }
     }
 
@@ -155,7 +161,7 @@ impl Slow {
         let page = address >> 12;
         let (home, _) = self.places.home(page << 12, by);
         let places = &mut self.places;
-        let known = self.pages.entry(page).or_insert_with(|| (places.modelled(page << 12), home));
+        let known = self.pages.entry(page).or_insert_with(|| (places.modelled(page << 12, by.page_of), home));
         known.1 = home;
         *known
     }

@@ -188,7 +188,7 @@ pub enum Placement {
     Random,
     /// Physical addresses of the guest: those of a fresh boot.
     AsRecorded,
-    /// In order of first touch.
+    /// In order of first touch, what programs use from one end of a node's memory, what the kernel keeps from the other.
     Sequential,
 }
 

@@ -52,19 +52,19 @@ impl Engine for Counts {
     }
 
     #[inline(always)]
-    fn hit(&mut self, _: usize, kind: Kind, address: u64, _: u64) -> bool {
+    fn hit(&mut self, _: usize, kind: Kind, address: u64, vaddr: u64) -> bool {
         if kind == Kind::NtStore {
             return false;
         }
         let Some(first) = self.ways[usize::from(kind == Kind::Fetch)].1 else { return true };
-        let address = self.pages.modelled(address);
+        let address = self.pages.modelled(address, kind, vaddr);
         let cache = &mut self.caches[first];
         cache.look_up(cache.set_of(address), address, writes(kind))
     }
 
     #[inline(always)]
     fn miss_quietly(&mut self, kind: Kind, address: u64, record: Record) -> Option<Quiet> {
-        Some(self.walk(kind, address, record.way(), 0, true))
+        Some(self.walk(kind, address, record, 0, true))
     }
 
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
@@ -73,7 +73,7 @@ impl Engine for Counts {
             return 0;
         }
         let before = access.missed_before;
-        let quiet = self.walk(access.kind, access.address, access.record.way(), before, false);
+        let quiet = self.walk(access.kind, access.address, access.record, before, false);
         outcome.write_backs = quiet.write_backs;
         for (level, class) in outcome.missed.iter_mut().enumerate() {
             *class = ((quiet.missed & !before) >> level & 1 != 0).then_some(MissClass::Capacity);
@@ -122,12 +122,12 @@ fn writes(kind: Kind) -> bool {
 }
 
 impl Counts {
-    /// Looks the line up level by level, counts the misses and fills the caches that missed. `recorded_way`: the way that a
+    /// Looks the line up level by level, counts the misses and fills the caches that missed. `record`: with the way that a
     /// line takes in the first level, from the tap; `before`: levels, a bit each, where the reference does not miss
     /// again; `first_missed`: the first level was looked up already, and has missed.
     #[inline(always)]
-    fn walk(&mut self, kind: Kind, address: u64, recorded_way: usize, before: u8, first_missed: bool) -> Quiet {
-        let address = self.pages.modelled(address);
+    fn walk(&mut self, kind: Kind, address: u64, record: Record, before: u8, first_missed: bool) -> Quiet {
+        let address = self.pages.modelled(address, kind, record.vaddr());
         let way = self.ways[usize::from(kind == Kind::Fetch)].0;
         let written = writes(kind);
         let mut quiet = Quiet::default();
@@ -159,7 +159,7 @@ impl Counts {
             }
             if step == 0 {
                 dirty |= written;
-                cache.choose_way(recorded_way);
+                cache.choose_way(record.way());
             }
             let gone = cache.fill(set, address, std::mem::take(&mut dirty));
             if let Some(gone) = gone
@@ -202,7 +202,7 @@ impl Counts {
 
     /// Handles a non-temporal store: cached copies go, modified ones written back first, which is counted and returned.
     fn store_around(&mut self, access: &Access) -> u8 {
-        let address = self.pages.modelled(access.address);
+        let address = self.pages.modelled(access.address, access.kind, access.record.vaddr());
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
         let mut dirty = false;
         for cache in &mut self.caches {

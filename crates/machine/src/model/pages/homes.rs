@@ -1,5 +1,6 @@
 //! Node of a page under a policy's rules.
 
+use crate::model::pages::places::PageOf;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::policy::{Home, HomeRule};
 use nearmiss_record::reference::{Control, HeapOp};
@@ -13,6 +14,8 @@ pub(crate) struct Toucher {
     pub node: u8,
     /// Virtual address as recorded, if it is known.
     pub vaddr: Option<u64>,
+    /// User of the page, if this is its first reference.
+    pub page_of: PageOf,
 }
 
 /// The rules, and the tasks and heap blocks that they refer to.

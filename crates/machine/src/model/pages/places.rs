@@ -5,7 +5,7 @@ use crate::model::pages::homes::{Homes, Toucher};
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::{HomePolicy, Policy};
-use nearmiss_record::reference::Control;
+use nearmiss_record::reference::{Control, Kind};
 
 /// Places pages. A page that a home policy moves to another node keeps the frame that the placement gave it in its
 /// recorded node: homes change latencies and classes, not sets.
@@ -21,7 +21,32 @@ pub(crate) struct Places {
     machine_nodes: u64,
     /// Pages by order of first touch in their node.
     frames: QuickMap<u64, u64>,
-    next: Vec<u64>,
+    next: Vec<Next>,
+}
+
+/// Pages of a node that have places.
+#[derive(Clone, Copy, Debug, Default)]
+struct Next {
+    of_programs: u64,
+    of_kernel: u64,
+}
+
+/// User of a page that is placed, as its first reference shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageOf {
+    /// User mode refers to it, or the kernel begins to write it at its first byte: it clears the page or copies into it.
+    Program,
+    /// What the kernel keeps for itself.
+    Kernel,
+}
+
+impl PageOf {
+    /// Returns the user by a reference's kind and virtual address.
+    pub fn first_seen(kind: Kind, vaddr: u64) -> Self {
+        let in_user_half = vaddr >> 63 == 0;
+        let begins = kind == Kind::Store && vaddr & 0xfff == 0;
+        if in_user_half || begins { PageOf::Program } else { PageOf::Kernel }
+    }
 }
 
 impl Places {
@@ -44,7 +69,7 @@ impl Places {
                 HomePolicy::Recorded => None,
                 HomePolicy::Rules(rules) => Some(Homes::new(rules, machine.memory.nodes.max(1).into())),
             },
-            next: vec![0; nodes.len()],
+            next: vec![Next::default(); nodes.len()],
             nodes,
             machine_nodes: u64::from(machine.memory.nodes.max(1)),
             frames: QuickMap::default(),
@@ -71,25 +96,31 @@ impl Places {
     }
 
     /// The modelled address of a recorded one. One to one; memory that no node has stays where it is.
-    pub fn modelled(&mut self, address: u64) -> u64 {
+    pub fn modelled(&mut self, address: u64, of: PageOf) -> u64 {
         let page = address >> self.page_log2;
         let Some(node) = self.node_of(page) else { return address };
         let (first, pages) = self.nodes[node];
         if self.placement == Placement::AsRecorded {
             return address;
         }
-        let next = &mut self.next[node];
+        let (next, placement) = (&mut self.next[node], self.placement);
         // Numbers follow the first touch: two recordings of one program, on guests with other pages, agree.
-        let number = *self.frames.entry(page).or_insert_with(|| {
-            *next += 1;
-            *next - 1
-        });
-        let frame = first
-            + match self.placement {
-                Placement::Random => shuffled(number, pages, self.seed ^ (node as u64) << 56),
-                _ => number,
-            };
-        frame << self.page_log2 | address & ((1 << self.page_log2) - 1)
+        let number = *self.frames.entry(page).or_insert_with(|| next.number(placement, pages, of));
+        let number = match placement {
+            Placement::Random => shuffled(number, pages, self.seed ^ (node as u64) << 56),
+            _ => number,
+        };
+        (first + number) << self.page_log2 | address & ((1 << self.page_log2) - 1)
+    }
+}
+
+impl Next {
+    /// Returns the number of a page of a node with so many.
+    fn number(&mut self, placement: Placement, pages: u64, of: PageOf) -> u64 {
+        let is_apart = placement == Placement::Sequential && of == PageOf::Kernel;
+        let count = if is_apart { &mut self.of_kernel } else { &mut self.of_programs };
+        *count += 1;
+        if is_apart { pages - *count } else { *count - 1 }
     }
 }
 
@@ -120,8 +151,29 @@ fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::describe::preset;
+
+    #[test]
+    fn what_the_kernel_keeps_moves_no_page_of_a_program() {
+        let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
+        machine.memory.placement = Placement::Sequential;
+        let options = ModelOptions { node_bytes: vec![100 << 12], ..ModelOptions::of_one_cpu() };
+        let mut places = Places::new(&machine, &Policy::default(), &options, false);
+        let of = [
+            PageOf::first_seen(Kind::Load, 0x5555_0000_1238),
+            PageOf::first_seen(Kind::Load, 0xffff_8880_0123_4000),
+            PageOf::first_seen(Kind::Store, 0xffff_8880_0123_4008),
+            PageOf::first_seen(Kind::Store, 0xffff_8880_0123_5000),
+        ];
+        assert_eq!(of, [PageOf::Program, PageOf::Kernel, PageOf::Kernel, PageOf::Program]);
+        let placed: Vec<u64> =
+            of.iter().zip([40, 7, 3, 9]).map(|(of, page)| places.modelled(page << 12, *of) >> 12).collect();
+        assert_eq!(placed, [0, 99, 98, 1]);
+        assert_eq!(places.modelled(40 << 12 | 5, PageOf::Kernel), 5, "once placed, a page stays");
+    }
 
     #[test]
     fn a_shuffle_is_a_permutation_that_its_seed_decides() {

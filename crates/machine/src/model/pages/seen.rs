@@ -3,7 +3,7 @@
 use crate::model::cache::spot::Spot;
 use crate::model::fast::plan::PAGE_LOG2;
 use crate::model::pages::homes::Toucher;
-use crate::model::pages::places::Places;
+use crate::model::pages::places::{PageOf, Places};
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::reference::Control;
 
@@ -82,7 +82,7 @@ impl Pages {
     /// Places pages in the order of these addresses.
     pub fn lay(&mut self, addresses: &[u64]) {
         for address in addresses {
-            self.places.modelled(*address);
+            self.places.modelled(*address, PageOf::Program);
         }
     }
 
@@ -99,7 +99,7 @@ impl Pages {
         if *entry == 0 {
             let address = page << PAGE_LOG2;
             let (home, is_settled) = self.places.home(address, by);
-            self.pages.push(Page { modelled: self.places.modelled(address), home, is_settled, cpus: 0 });
+            self.pages.push(Page { modelled: self.places.modelled(address, by.page_of), home, is_settled, cpus: 0 });
             self.spots.resize(self.spots.len() + self.caches, Spot::default());
             *entry = self.pages.len() as u32;
         }
