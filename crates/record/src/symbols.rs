@@ -16,8 +16,8 @@ pub struct Symbols {
     pub files: Vec<String>,
     /// Function (index into `functions`), file (index into `files`) and line (0: unknown), by instruction id.
     pub insns: Vec<(u32, u32, u32)>,
-    /// Instruction id, file and line of the program's own code into which an instruction of its language's library was
-    /// inlined; ascending by id.
+    /// Instruction id, file and line of the program's own code, where it and its language's library were inlined into one
+    /// another; ascending by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined_at: Vec<(u32, u32, u32)>,
     /// Variables of the mapped files and of the kernel.
@@ -115,7 +115,7 @@ pub struct DataObject {
 }
 
 impl Symbols {
-    /// Source file and line of the program's own code, where an instruction was inlined from its language's library.
+    /// Source file and line of the program's own code, where it and its language's library were inlined into one another.
     pub fn own_line(&self, insn: u32) -> Option<(&str, u32)> {
         let at = self.inlined_at.binary_search_by_key(&insn, |(id, ..)| *id).ok()?;
         let (_, file, line) = self.inlined_at[at];

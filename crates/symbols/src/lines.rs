@@ -17,14 +17,15 @@ pub(super) struct SourcePlace {
     pub file: Option<String>,
     /// Line of the innermost.
     pub line: u32,
-    /// File and line of the innermost frame outside the language's library, where the innermost is of that library.
+    /// File and line of the innermost frame outside the language's library, where any frame is of that library.
     pub inlined_at: Option<(String, u32)>,
 }
 
 /// Directories of the libraries that compilers inline: C++ (GCC, Clang), Rust, and the intrinsics of both C compilers.
 /// Go's lies wherever its user put it, and its functions have their packages in their names.
-const LIBRARIES: [&str; 7] =
-    ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/bits/", "/lib/gcc/", "/lib/clang/"];
+/// What Rust's library depends on has a directory of its own.
+const LIBRARIES: [&str; 8] =
+    ["/include/c++/", "/c++/v1/", "/rustc/", "/rustlib/src/", "/rust/deps/", "/bits/", "/lib/gcc/", "/lib/clang/"];
 
 /// Finds source lines of many files.
 pub(super) struct Lines {
@@ -55,8 +56,8 @@ fn place(symbol: Symbolized<'_>) -> SourcePlace {
     let code = innermost.map_or(symbol.code_info.as_deref(), |inlined| inlined.code_info.as_ref());
     let inlined = symbol.inlined.iter().rev().map(|inlined| (inlined.name.as_ref(), inlined.code_info.as_ref()));
     let mut frames = inlined.chain([(symbol.name.as_ref(), symbol.code_info.as_deref())]);
-    let in_library = frames.clone().next().is_some_and(is_of_library);
-    let own = frames.find(|frame| in_library && !is_of_library(*frame)).and_then(|(_, code)| code);
+    let any_of_library = frames.clone().any(is_of_library);
+    let own = frames.find(|frame| any_of_library && !is_of_library(*frame)).and_then(|(_, code)| code);
     SourcePlace {
         function: Some(demangle(&symbol.name)),
         inlined: innermost.map(|inlined| demangle(&inlined.name)),

@@ -151,6 +151,33 @@ fn functions_lines_and_what_was_inlined() {
     );
 }
 
+const CALLS_BACK: &str = "volatile int sum;
+static inline __attribute__((always_inline)) void own(int i) { sum += i; }
+#include \"bits/each.h\"
+int main(int argc, char **argv) { (void)argv; each(argc); return sum; }
+";
+const EACH: &str = "static __attribute__((noinline)) void each(int n) {
+    for (int i = 0; i < n; i++)
+        own(i);
+}
+";
+
+#[test]
+fn what_is_inlined_into_the_library_has_the_users_line() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("bits")).unwrap();
+    std::fs::write(directory.path().join("bits/each.h"), EACH).unwrap();
+    let Some(program) = compile_source(directory.path(), CALLS_BACK, &["-g"]) else { return };
+    let each = address(&program, "each");
+    let body: Vec<u64> = (each..each + 32).collect();
+    let symbols = names(&program, &body);
+    let own: Vec<_> = (0..32).filter_map(|id| symbols.own_line(id)).collect();
+    assert!(!own.is_empty(), "{:?}", symbols.insns);
+    for (file, line) in own {
+        assert_eq!((file.rsplit('/').next(), line), (Some("prog.c"), 2));
+    }
+}
+
 const GO: &str = "\
 package main
 

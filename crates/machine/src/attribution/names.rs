@@ -94,7 +94,9 @@ impl<'a> Names<'a> {
             calls.pop();
         }
         // A container of the language's library allocates for the program, unless the library allocates for itself.
-        let own = calls.iter().rposition(|call| !is_inside(call, &|name, _| is_of_library(name)));
+        // What the program hands to it may be inlined there.
+        let is_own = |call: &u32| self.symbols.own_line(*call).is_some() || !is_inside(call, &is_of_library);
+        let own = calls.iter().rposition(is_own);
         calls.truncate(own.map_or(calls.len(), |own| own + 1));
         calls
     }
@@ -188,9 +190,16 @@ fn is_allocator(name: &str, module: &str) -> bool {
 }
 
 /// Whether a function belongs to the standard library of C++, Rust or Go.
-fn is_of_library(name: &str) -> bool {
-    const NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::"];
-    NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace)) || go::is_of_library(name)
+fn is_of_library(name: &str, module: &str) -> bool {
+    /// The last four begin names that could not be demangled.
+    const NAMESPACES: &[&str] =
+        &["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::", "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx"];
+    /// Their functions without a symbol have the file's name.
+    const FILES: &[&str] = &["libstdc++.so", "libc++.so", "libc++abi.so"];
+    let file = module.rsplit('/').next().unwrap_or(module);
+    NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace))
+        || FILES.iter().any(|library| file.starts_with(library))
+        || go::is_of_library(name)
 }
 
 #[cfg(test)]
@@ -199,7 +208,11 @@ mod tests {
 
     #[test]
     fn containers_are_separated_from_their_users() {
+        let is_of_library = |name: &str| super::is_of_library(name, "/home/me/program");
         assert!(is_of_library("std::vector<Node, std::allocator<Node> >::_M_realloc_insert<Node>"));
+        assert!(is_of_library(
+            "_ZSt11make_sharedI6SpriteJRiddEESt10shared_ptrINSt9enable_ifIXntsrSt8is_arrayIT_E5value"
+        ));
         assert!(is_of_library("<alloc::vec::Vec<T> as core::iter::FromIterator>::from_iter"));
         assert!(is_of_library("runtime.growslice") && is_of_library("strings.(*Builder).WriteString"));
         assert!(
@@ -208,6 +221,34 @@ mod tests {
         assert!(
             !is_of_library("main") && !is_of_library("stdlib::table") && !is_of_library("<app::Tree as Drop>::drop")
         );
+    }
+
+    #[test]
+    fn functions_without_a_symbol_belong_to_the_library_of_their_file() {
+        assert!(is_of_library("libstdc++.so.6.0.30+0x17df90", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"));
+        assert!(!is_of_library("libtable.so+0x1000", "/opt/libtable.so"));
+    }
+
+    #[test]
+    fn what_the_library_calls_back_is_the_users() {
+        let function = |name: &str| Function { name: name.to_owned(), ..Function::default() };
+        let invoke = "std::_Function_handler<void (int), main::{lambda(int)#1}>::_M_invoke";
+        let named = ["", "main", invoke, "std::vector<int, std::allocator<int> >::_M_realloc_insert<int>"];
+        let context = |parent: u32| Context { parent, call: parent + 1 };
+        let side = SideTables {
+            contexts: vec![Context::default(), context(0), context(1), context(2)],
+            ..SideTables::default()
+        };
+        let mut symbols = Symbols {
+            functions: named.into_iter().map(function).collect(),
+            files: vec![String::new(), "tasks.cc".to_owned()],
+            insns: vec![(0, 0, 0), (1, 1, 20), (2, 1, 12), (3, 0, 0)],
+            inlined_at: vec![(2, 1, 12)],
+            ..Symbols::default()
+        };
+        assert_eq!(Names::new(&symbols, &side).allocation_calls(3), [1, 2]);
+        symbols.inlined_at.clear();
+        assert_eq!(Names::new(&symbols, &side).allocation_calls(3), [1]);
     }
 
     #[test]
