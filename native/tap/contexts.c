@@ -8,6 +8,7 @@
 #include "tap.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEPTH_MAX = 4096, KERNEL_STACK_LOG2 = 14, RECENT_LOG2 = 12 };
 
@@ -106,22 +107,55 @@ static void unwind(struct shadow_stack *s, int kernel, uint64_t sp)
     s->depth = depth;
 }
 
+static int has_room(struct shadow_stack *s, uint32_t depth)
+{
+    if (depth <= s->capacity)
+        return 1;
+    uint32_t capacity = s->capacity ? s->capacity : 64;
+    while (capacity < depth)
+        capacity *= 2;
+    struct frame *frames = realloc(s->frames, capacity * sizeof *frames);
+    if (!frames)
+        return 0;
+    s->frames = frames;
+    s->capacity = capacity;
+    return 1;
+}
+
+static void append(struct shadow_stack *to, const struct frame *frames, uint32_t count)
+{
+    if (to->depth + count > DEPTH_MAX || !has_room(to, to->depth + count))
+        return;
+    memcpy(to->frames + to->depth, frames, count * sizeof *frames);
+    to->depth += count;
+}
+
+/* Go's runtime does a part of its work on the stack of its thread, which may lie above the goroutine's, and then goes
+ * on there: the return of the last call before finds the frames as they were. */
+static void come_back(struct task *t, uint64_t sp)
+{
+    struct shadow_stack *s = &t->stacks[USER], *left = &t->left;
+    if (!left->depth || left->frames[left->depth - 1].sp != sp || (s->depth && s->frames[s->depth - 1].sp == sp))
+        return;
+    append(s, left->frames, left->depth);
+    left->depth = 0;
+}
+
+void contexts_forget_user(struct task *t) { t->stacks[USER].depth = t->left.depth = 0; }
+
 void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint64_t sp)
 {
     if (!v->task)
         return;
     struct shadow_stack *s = &v->task->stacks[kernel];
+    const uint32_t depth = s->depth;
     unwind(s, kernel, sp);
-    if (s->depth == DEPTH_MAX)
-        return;
-    if (s->depth == s->capacity) {
-        uint32_t capacity = s->capacity ? s->capacity * 2 : 64;
-        struct frame *frames = realloc(s->frames, capacity * sizeof *frames);
-        if (!frames)
-            return;
-        s->frames = frames;
-        s->capacity = capacity;
+    if (!kernel && s->depth < depth) {
+        v->task->left.depth = 0;
+        append(&v->task->left, s->frames + s->depth, depth - s->depth);
     }
+    if (s->depth == DEPTH_MAX || !has_room(s, s->depth + 1))
+        return;
     uint32_t context = child(contexts_now(s), insn_id(insn), sp);
     s->frames[s->depth++] = (struct frame){sp, context};
 }
@@ -159,6 +193,9 @@ uint32_t contexts_on_stack(const struct vcpu *v, uint64_t sp, uint64_t end)
 
 void contexts_return(struct vcpu *v, int kernel, uint64_t sp)
 {
-    if (v->task)
-        unwind(&v->task->stacks[kernel], kernel, sp);
+    if (!v->task)
+        return;
+    if (!kernel)
+        come_back(v->task, sp);
+    unwind(&v->task->stacks[kernel], kernel, sp);
 }

@@ -313,6 +313,7 @@ void contexts_send(struct vcpu *, uint32_t context);
  * another stack; 0 where no such call was seen. */
 uint32_t contexts_on_stack(const struct vcpu *, uint64_t sp, uint64_t end);
 void contexts_return(struct vcpu *, int kernel, uint64_t sp);
+void contexts_forget_user(struct task *);
 static inline uint32_t contexts_now(const struct shadow_stack *s)
 {
     return s->depth ? s->frames[s->depth - 1].context : 0;
@@ -332,6 +333,7 @@ struct task {
     uint64_t allocates_bytes; /* in a call of a runtime's allocator that has not returned; 0: in none */
     uint32_t allocates_in;    /* the call's context */
     struct shadow_stack stacks[2];
+    struct shadow_stack left; /* frames of user mode that a call left without returns: its stack may be another one */
 };
 void tasks_address_space(struct vcpu *); /* the TLB was flushed: an exec? */
 void tasks_enter(struct vcpu *); /* reads the current task; emits NM_C_SWITCH */

@@ -60,7 +60,8 @@ static struct task *find(uint64_t address, uint32_t pid)
         t->irq_depth = 0;
         t->skip = 0;
         t->mm = t->mailbox = t->mail_sequence = t->allocates_bytes = 0;
-        t->stacks[USER].depth = t->stacks[KERNEL].depth = 0;
+        t->stacks[KERNEL].depth = 0;
+        contexts_forget_user(t);
     }
     return t;
 }
@@ -143,7 +144,8 @@ void tasks_begin_part(int followed)
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
         for (struct task *t = buckets[bucket]; t; t = t->next) {
             t->irq_depth = t->stacks[KERNEL].depth = 0;
-            t->stacks[USER].depth = followed ? t->stacks[USER].depth : 0;
+            if (!followed)
+                contexts_forget_user(t);
         }
 }
 
@@ -158,7 +160,7 @@ void tasks_address_space(struct vcpu *v)
         return;
     t->mm = mm;
     t->mailbox = t->mail_sequence = t->allocates_bytes = 0;
-    t->stacks[USER].depth = 0;
+    contexts_forget_user(t);
     tap.executed = v;
     t->skip = 0;
     apply_skip(v);
