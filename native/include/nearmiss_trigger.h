@@ -40,7 +40,8 @@ struct nearmiss_mailbox {
     unsigned long long operation; /* enum nm_heap_op of nearmiss_tap.h */
     unsigned long long address, size;
     unsigned long long old_address, alignment;
-    unsigned long long reserved[2];
+    unsigned long long stack; /* where the return address of the function that fills this lies */
+    unsigned long long reserved;
     unsigned long long sequence;
 } __attribute__((aligned(64)));
 

@@ -83,7 +83,7 @@ static uint32_t intern(uint32_t parent, uint32_t call, uint64_t slot)
     return context;
 }
 
-static uint32_t child(uint32_t parent, uint32_t call, uint64_t slot)
+uint32_t contexts_child(uint32_t parent, uint32_t call, uint64_t slot)
 {
     struct entry *e = &recent[hash(parent, call) >> (64 - RECENT_LOG2)];
     if (!e->context || e->parent != parent || e->call != call)
@@ -156,12 +156,12 @@ void contexts_call(struct vcpu *v, const struct nm_insn *insn, int kernel, uint6
     }
     if (s->depth == DEPTH_MAX || !has_room(s, s->depth + 1))
         return;
-    uint32_t context = child(contexts_now(s), insn_id(insn), sp);
+    uint32_t context = contexts_child(contexts_now(s), insn_id(insn), sp);
     s->frames[s->depth++] = (struct frame){sp, context};
 }
 
-/* The filter may have dropped all that ran since the last change of context: the site of what user mode allocates must
- * be right. A pause sees no calls, so that what is allocated in it has no site. */
+/* The filter may have dropped all that ran since the last change of context: the site of what user mode maps must be
+ * right. A pause sees no calls, so that what is mapped in it has no site. */
 void contexts_send_user(struct vcpu *v)
 {
     const int unknown = !v->task || v->attention & ATTEND_PAUSED;
@@ -187,7 +187,7 @@ uint32_t contexts_on_stack(const struct vcpu *v, uint64_t sp, uint64_t end)
     if (!first)
         return contexts_now(s);
     for (uint32_t at = first; at < s->depth; at++)
-        context = child(context, tap.ctxs[s->frames[at].context].call, s->frames[at].sp);
+        context = contexts_child(context, tap.ctxs[s->frames[at].context].call, s->frames[at].sp);
     return context;
 }
 

@@ -154,6 +154,15 @@ void engine_check_vcpu(uint32_t index)
         tap_fail("this QEMU names CPU %u in a callback where another runs: a defect of nearmiss; trace with one CPU", index);
 }
 
+uint64_t engine_page(uint32_t index, uint64_t vaddr)
+{
+    if (!qemu_get_cpu || !cpu_get_phys_page_debug)
+        return NO_PAGE;
+    const uint64_t physical = cpu_get_phys_page_debug(qemu_get_cpu((int)index), vaddr & ~(uint64_t)4095);
+    const uint64_t offset = physical == ~0ULL ? ~0ULL : ram_of_physical(physical);
+    return offset == ~0ULL ? NO_PAGE : offset >> 12;
+}
+
 int engine_reads_registers(void)
 {
     return qemu_get_cpu && x86_cpu_gdb_read_register && g_byte_array_new && g_byte_array_set_size;

@@ -39,6 +39,8 @@ void engine_end_slice(uint32_t index);
 int engine_counts_inline(void);
 /* 0: QEMU 7 and 8 count the place of a second memory node twice in a physical address. */
 int engine_has_right_addresses(void);
+/* The page of guest RAM that the running program has at an address, or NO_PAGE. */
+uint64_t engine_page(uint32_t index, uint64_t vaddr);
 /* Registers, by GDB's numbers. */
 enum engine_register { ENGINE_RAX = 0, ENGINE_RSP = 7 };
 /* 1: registers can be read. */

@@ -51,6 +51,22 @@ static int mailbox(struct vcpu *v, uint64_t *start, uint64_t *page)
     return t->mailbox != 0;
 }
 
+/* The filter may have dropped all that ran since the last change of context: the site of what is allocated must be
+ * right. A pause sees no calls: then the stack itself shows those that were seen before. */
+static void send_context(struct vcpu *v, const struct nearmiss_mailbox *mail)
+{
+    if (!tap.contexts)
+        return;
+    const int takes = mail->operation == NM_HEAP_ALLOC || mail->operation == NM_HEAP_REALLOC;
+    if (v->attention & ATTEND_PAUSED) {
+        contexts_send(v, takes ? callers_on_stack(v, mail->stack) : 0);
+    } else {
+        contexts_send_user(v);
+        if (takes)
+            callers_learn(v, mail->stack);
+    }
+}
+
 void heap_mail(struct vcpu *v)
 {
     uint64_t start, page;
@@ -68,7 +84,7 @@ void heap_mail(struct vcpu *v)
     v->task->mail_sequence = mail.sequence;
     if (mail.operation < NM_HEAP_ALLOC || mail.operation > NM_HEAP_TRIM)
         return;
-    contexts_send_user(v);
+    send_context(v, &mail);
     const uint64_t payload[4] = {mail.address, mail.size, mail.old_address, mail.alignment};
     ring_control(v, NM_C_HEAP, mail.operation, 0, 0, payload, sizeof payload);
 }

@@ -5,9 +5,10 @@
  * and that one drops all translated code, which is translated anew with other callbacks.
  *
  * The consumer may have calls followed in a pause (`nm_control.follow`), so that objects that are allocated there have
- * their call sites. Marks, heap objects and the end of the command come by triggers in any pause. Mappings are read from the guest's
- * perf rings now and then, so that none overruns. Calls, interrupts and TLB flushes are not seen then: a part begins
- * with empty filters, an empty soft TLB and empty shadow stacks.
+ * their call sites; in other pauses callers.c looks for calls that were seen before. Marks, heap objects and the end of
+ * the command come by triggers in any pause. Mappings are read from the guest's perf rings now and then, so that none
+ * overruns. Calls, interrupts and TLB flushes are not seen then: a part begins with empty filters, an empty soft TLB
+ * and empty shadow stacks.
  */
 #include "engine.h"
 

@@ -80,6 +80,7 @@ __attribute__((weak)) QEMU_IMPORT void cpu_exit(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);
+__attribute__((weak)) QEMU_IMPORT uint64_t cpu_get_phys_page_debug(void *cpu, uint64_t vaddr); /* ~0: none */
 /* The clock of the guest, in nanoseconds: of its instructions, where QEMU counts them. */
 enum { QEMU_CLOCK_VIRTUAL = 1, QEMU_NANOSECONDS = 1 };
 /* Larger than any release's QEMUTimer. */

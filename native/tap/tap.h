@@ -175,7 +175,8 @@ extern struct tap tap;
 /* Two translated instructions with an equal identity are the same. */
 struct insn_identity {
     uint64_t vaddr, paddr;
-    uint8_t code[16];
+    uint8_t code[INSN_BYTES_MAX];
+    uint8_t size;
     uint32_t run;                     /* as in nm_insn */
     uint16_t fetched, fetched_second; /* as NM_I_FETCHED_SHIFT */
 };
@@ -312,12 +313,18 @@ void contexts_send(struct vcpu *, uint32_t context);
 /* The context of the call that stored its return address at `sp` just now, without frames from `end` up, which are of
  * another stack; 0 where no such call was seen. */
 uint32_t contexts_on_stack(const struct vcpu *, uint64_t sp, uint64_t end);
+/* The context of a call, which stores its return address at `slot`, under the caller's. */
+uint32_t contexts_child(uint32_t parent, uint32_t call, uint64_t slot);
 void contexts_return(struct vcpu *, int kernel, uint64_t sp);
 void contexts_forget_user(struct task *);
 static inline uint32_t contexts_now(const struct shadow_stack *s)
 {
     return s->depth ? s->frames[s->depth - 1].context : 0;
 }
+
+/* callers.c: the calls under way where the heap shim reports; its own return address lies at `slot` */
+void callers_learn(struct vcpu *, uint64_t slot);        /* from the shadow stack */
+uint32_t callers_on_stack(struct vcpu *, uint64_t slot); /* the context, from the stack's words alone; 0: not known */
 
 /* tasks.c: which task runs */
 struct task {

@@ -212,7 +212,8 @@ static size_t read_block(struct qemu_plugin_tb *tb, struct step *steps)
         s->size = qemu_plugin_insn_size(s->at);
         s->identity.vaddr = qemu_plugin_insn_vaddr(s->at);
         s->identity.paddr = ram_of_host(qemu_plugin_insn_haddr(s->at));
-        memcpy(s->identity.code, engine_insn_bytes(s->at, s->size, buffer), s->size < 16 ? s->size : 16);
+        s->identity.size = (uint8_t)(s->size < INSN_BYTES_MAX ? s->size : INSN_BYTES_MAX);
+        memcpy(s->identity.code, engine_insn_bytes(s->at, s->size, buffer), s->identity.size);
         s->decoded = decode(s->identity.code, s->size);
         s->kernel = (int)(s->identity.vaddr >> 63);
     }

@@ -269,8 +269,8 @@ fn reaching(plan: Parts, reached: Duration) -> Parts {
     Parts { followed, first: Duration::ZERO, longest: part, records, pauses, ..plan }
 }
 
-/// Returns the time from the start until which pauses follow calls: a block that is allocated in a later one has no call
-/// site.
+/// Returns the time from the start until which pauses follow calls: a block that is allocated in a later one has a call
+/// site only where its calls were seen before.
 fn followed(plan: Parts, reached: Duration) -> Duration {
     plan.whole.min(reached) / BEGINNING
 }

@@ -3,7 +3,7 @@
 
 use crate::engines::under_each_engine;
 use crate::support::turn;
-use nearmiss_record::reference::{Control, Kind, Record, Usage};
+use nearmiss_record::reference::{Control, HeapOp, Kind, Record, Usage};
 use nearmiss_record::run::Filter;
 use nearmiss_record::side::{INSN_KERNEL, Insn};
 use nearmiss_tap::guest::{GuestCommand, GuestShape, HEAP_SHIM, KernelImage, QemuBinary, WarmUp};
@@ -27,6 +27,8 @@ struct PartTotals {
     objects: usize,
     /// Objects of the pauses and parts so far, where all calls were followed: those with a calling context, and all.
     followed: (usize, usize),
+    /// Calling contexts of blocks of 5,000 bytes, from the first one on that has one.
+    sites: Vec<u32>,
     /// Calling context of the records that follow.
     context: u32,
     /// Stores of user mode by number of the part.
@@ -58,8 +60,11 @@ impl PartTotals {
                     self.usage.user_instructions += usage.user_instructions;
                     self.idle.extend((pid == 0).then_some(task));
                 }
-                Control::Heap { .. } => {
+                Control::Heap { op, size, .. } => {
                     self.objects += 1;
+                    if op == HeapOp::Alloc && size == 5000 && (self.context != 0 || !self.sites.is_empty()) {
+                        self.sites.push(self.context);
+                    }
                     self.followed = (self.followed.0 + usize::from(self.context != 0), self.followed.1 + 1);
                 }
                 Control::Context(context) => self.context = context,
@@ -206,6 +211,35 @@ fn objects_of_followed_pauses_have_their_call_sites() {
             assert_eq!(seen.followed.0, seen.followed.1, "objects without a call site");
             assert_eq!(recorded.cut, None);
         }
+    });
+}
+
+/// A pause that follows no calls finds them on the stack, where an earlier part saw them.
+#[test]
+fn objects_of_a_pause_have_the_call_sites_that_a_part_saw() {
+    under_each_engine(|qemu| {
+        let plan = Parts {
+            followed: Duration::ZERO,
+            first: 150 * MS,
+            first_records: 200_000,
+            longest: 150 * MS,
+            records: 200_000,
+            pauses: Pauses::Growing { first: 300 * MS, by: 1.4 },
+            whole: 3000 * MS,
+            all_records: u64::MAX,
+            paused_ns_a_second: 0,
+            period_ns: 0,
+        };
+        let works = |seen: &PartTotals| seen.parts >= 2 && seen.sites.len() > 100;
+        let Some((seen, recorded)) = once_it_works(&qemu, 1, plan, works) else { return };
+        let calls = |context: u32| {
+            let of = |context: u32| recorded.side.contexts[context as usize];
+            (of(context).call, of(of(context).parent).call)
+        };
+        let without = seen.sites.iter().filter(|context| **context == 0).count();
+        assert_eq!(without, 0, "of {} blocks have no call site", seen.sites.len());
+        let sites: BTreeSet<_> = seen.sites.iter().map(|context| calls(*context)).collect();
+        assert_eq!(sites.len(), 1, "{} blocks of one place", seen.sites.len());
     });
 }
 

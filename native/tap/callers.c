@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The call site of a heap object that is allocated in a pause, when no calls are seen. Compiled code has its stack at
+ * the same place each time that it executes a call, so a call's return address lies at a fixed distance from that of
+ * the function around it. Both are learned where calls are followed. In a pause each return address on the stack then
+ * shows where the next one lies.
+ *
+ * No site is better than a wrong one: a word that returns behind no known call, or a call that was met at two
+ * distances, leaves the object without one. The first call seen in a part has callers that nobody saw: there the way
+ * ends, as it did for the objects of that part.
+ */
+#include "engine.h"
+
+#include <string.h>
+
+enum { CALLS_LOG2 = 16, PROBES = 16, LEARNED_LOG2 = 12, FRAMES_MAX = 64 };
+/* Distances: not met yet; larger than a function's stack, or several. */
+enum { UNKNOWN = 0, DISTANCE_MAX = 1 << 20, DIFFERS };
+
+struct call {
+    uint64_t behind; /* where it returns to; 0: empty */
+    uint64_t mm;
+    uint32_t insn;
+    uint32_t distance; /* from its return address to that of the function around it */
+};
+static struct call calls[1 << CALLS_LOG2];
+
+/* Contexts learned lately. */
+static struct {
+    uint64_t mm;
+    uint32_t context;
+} learned[1 << LEARNED_LOG2];
+
+static uint64_t hash(uint64_t mm, uint64_t key, unsigned bits)
+{
+    return (key ^ mm << 13) * 0x9e3779b97f4a7c15ULL >> (64 - bits);
+}
+
+/* The call's entry, or the empty one where it belongs; NULL: there is no room. */
+static struct call *find(uint64_t mm, uint64_t behind)
+{
+    const uint64_t at = hash(mm, behind, CALLS_LOG2);
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct call *c = &calls[(at + probe) & ((1 << CALLS_LOG2) - 1)];
+        if (!c->behind || (c->behind == behind && c->mm == mm))
+            return c;
+    }
+    return NULL;
+}
+
+static void learn(uint64_t mm, uint32_t insn, uint64_t distance)
+{
+    const uint64_t behind = tap.insns[insn].vaddr + tap_identities[insn].size;
+    struct call *c = find(mm, behind);
+    if (!c)
+        return;
+    if (!c->behind)
+        *c = (struct call){behind, mm, insn, UNKNOWN};
+    if (distance >= DISTANCE_MAX)
+        c->distance = DIFFERS;
+    else if (distance && c->distance != distance)
+        c->distance = c->distance == UNKNOWN ? (uint32_t)distance : DIFFERS;
+}
+
+static int is_learned(uint64_t mm, uint32_t context)
+{
+    const uint64_t at = hash(mm, context, LEARNED_LOG2);
+    if (learned[at].context == context && learned[at].mm == mm)
+        return 1;
+    learned[at].context = context;
+    learned[at].mm = mm;
+    return 0;
+}
+
+void callers_learn(struct vcpu *v, uint64_t slot)
+{
+    const struct shadow_stack *s = &v->task->stacks[USER];
+    uint32_t depth = s->depth;
+    while (depth && s->frames[depth - 1].sp < slot)
+        depth--;
+    if (!depth || s->frames[depth - 1].sp != slot || is_learned(v->task->mm, s->frames[depth - 1].context))
+        return;
+    for (; depth; depth--) {
+        const struct frame *f = &s->frames[depth - 1];
+        learn(v->task->mm, tap.ctxs[f->context].call, depth > 1 ? f[-1].sp - f->sp : UNKNOWN);
+    }
+}
+
+/* A word of the stack; `page` is that of `*paged`, the address read last. */
+static uint64_t word_at(const struct vcpu *v, uint64_t slot, uint64_t *paged, uint64_t *page)
+{
+    if ((slot ^ *paged) >> 12)
+        *page = engine_page(v->index, slot);
+    *paged = slot;
+    uint64_t word = 0;
+    const int is_none = *page == NO_PAGE || slot & 7 || slot >> 47;
+    const void *at = is_none ? NULL : ram_at(*page << 12 | (slot & 4095), sizeof word);
+    if (at)
+        memcpy(&word, at, sizeof word);
+    return word;
+}
+
+uint32_t callers_on_stack(struct vcpu *v, uint64_t slot)
+{
+    struct {
+        uint64_t slot;
+        uint32_t insn;
+    } frames[FRAMES_MAX];
+    unsigned count = 0;
+    uint64_t paged = NOWHERE, page = NO_PAGE;
+    for (uint32_t distance = 1; distance != UNKNOWN && count < FRAMES_MAX; count++) {
+        const uint64_t behind = word_at(v, slot, &paged, &page);
+        const struct call *c = behind ? find(v->task->mm, behind) : NULL;
+        if (!c || !c->behind || c->distance == DIFFERS)
+            return 0;
+        frames[count].slot = slot;
+        frames[count].insn = c->insn;
+        distance = c->distance;
+        slot += distance;
+    }
+    uint32_t context = 0;
+    while (count--)
+        context = contexts_child(context, frames[count].insn, frames[count].slot);
+    return context;
+}
