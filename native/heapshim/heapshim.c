@@ -35,11 +35,13 @@ static __attribute__((noinline)) void report(enum nm_heap_op operation, const vo
     mail.old_address = (uintptr_t)old;
     mail.alignment = alignment;
     mail.stack = (uintptr_t)__builtin_dwarf_cfa() - sizeof(uint64_t);
+    volatile uint64_t proof = mail.sequence + 1;
+    mail.proof = (uintptr_t)&proof;
     /* The trigger right behind the store: the tap finds the mailbox by the last store before it. */
     __asm__ volatile("incq %0\n\t.byte 0x0f, 0x1f, 0x84, 0x00\n\t.long " TEXT(NEARMISS_TRIGGER_HEAP)
                      : "+m"(mail.sequence)
                      : "m"(mail.operation), "m"(mail.address), "m"(mail.size), "m"(mail.old_address),
-                       "m"(mail.alignment), "m"(mail.stack)
+                       "m"(mail.alignment), "m"(mail.stack), "m"(mail.proof)
                      : "memory");
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_SKIP_OFF);
 }

@@ -41,7 +41,7 @@ struct nearmiss_mailbox {
     unsigned long long address, size;
     unsigned long long old_address, alignment;
     unsigned long long stack; /* where the return address of the function that fills this lies */
-    unsigned long long reserved;
+    unsigned long long proof; /* address of a word of the stack that equals `sequence` */
     unsigned long long sequence;
 } __attribute__((aligned(64)));
 

@@ -10,6 +10,7 @@
  * ends, as it did for the objects of that part.
  */
 #include "engine.h"
+#include "nearmiss_trigger.h"
 
 #include <string.h>
 
@@ -86,30 +87,42 @@ void callers_learn(struct vcpu *v, uint64_t slot)
     }
 }
 
-/* A word of the stack; `page` is that of `*paged`, the address read last. */
-static uint64_t word_at(const struct vcpu *v, uint64_t slot, uint64_t *paged, uint64_t *page)
+/* A word of user mode in a page; 0: there is none. */
+static uint64_t word_in(uint64_t page, uint64_t vaddr)
 {
-    if ((slot ^ *paged) >> 12)
-        *page = engine_page(v->index, slot);
-    *paged = slot;
     uint64_t word = 0;
-    const int is_none = *page == NO_PAGE || slot & 7 || slot >> 47;
-    const void *at = is_none ? NULL : ram_at(*page << 12 | (slot & 4095), sizeof word);
+    const int is_none = page == NO_PAGE || vaddr & 7 || vaddr >> 47;
+    const void *at = is_none ? NULL : ram_at(page << 12 | (vaddr & 4095), sizeof word);
     if (at)
         memcpy(&word, at, sizeof word);
     return word;
 }
 
-uint32_t callers_on_stack(struct vcpu *v, uint64_t slot)
+/* The page of the shim's frame. A walk through the guest's page tables costs more than all else here: the page of the
+ * last time is still the right one if it holds the word that the shim has just stored. */
+static uint64_t page_of_shim(struct vcpu *v, const struct nearmiss_mailbox *mail)
+{
+    struct task *t = v->task;
+    if ((t->stack_at ^ mail->proof) >> 12 || word_in(t->stack_page, mail->proof) != mail->sequence) {
+        t->stack_at = mail->proof;
+        t->stack_page = engine_page(v->index, mail->proof);
+    }
+    return t->stack_page;
+}
+
+uint32_t callers_on_stack(struct vcpu *v, const struct nearmiss_mailbox *mail)
 {
     struct {
         uint64_t slot;
         uint32_t insn;
     } frames[FRAMES_MAX];
     unsigned count = 0;
-    uint64_t paged = NOWHERE, page = NO_PAGE;
+    uint64_t slot = mail->stack, paged = mail->proof, page = page_of_shim(v, mail);
     for (uint32_t distance = 1; distance != UNKNOWN && count < FRAMES_MAX; count++) {
-        const uint64_t behind = word_at(v, slot, &paged, &page);
+        if ((slot ^ paged) >> 12)
+            page = engine_page(v->index, slot);
+        paged = slot;
+        const uint64_t behind = word_in(page, slot);
         const struct call *c = behind ? find(v->task->mm, behind) : NULL;
         if (!c || !c->behind || c->distance == DIFFERS)
             return 0;

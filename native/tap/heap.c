@@ -52,19 +52,17 @@ static int mailbox(struct vcpu *v, uint64_t *start, uint64_t *page)
 }
 
 /* The filter may have dropped all that ran since the last change of context: the site of what is allocated must be
- * right. A pause sees no calls: then the stack itself shows those that were seen before. */
+ * right. A pause sees no calls: then the stack itself shows those that were seen before. Nobody reads the context of
+ * what is freed. */
 static void send_context(struct vcpu *v, const struct nearmiss_mailbox *mail)
 {
-    if (!tap.contexts)
-        return;
     const int takes = mail->operation == NM_HEAP_ALLOC || mail->operation == NM_HEAP_REALLOC;
-    if (v->attention & ATTEND_PAUSED) {
-        contexts_send(v, takes ? callers_on_stack(v, mail->stack) : 0);
-    } else {
+    if (!(v->attention & ATTEND_PAUSED))
         contexts_send_user(v);
-        if (takes)
-            callers_learn(v, mail->stack);
-    }
+    else if (mail->operation != NM_HEAP_FREE)
+        contexts_send(v, takes && tap.contexts ? callers_on_stack(v, mail) : 0);
+    if (takes && tap.contexts && !(v->attention & ATTEND_PAUSED))
+        callers_learn(v, mail->stack);
 }
 
 void heap_mail(struct vcpu *v)

@@ -324,7 +324,9 @@ static inline uint32_t contexts_now(const struct shadow_stack *s)
 
 /* callers.c: the calls under way where the heap shim reports; its own return address lies at `slot` */
 void callers_learn(struct vcpu *, uint64_t slot);        /* from the shadow stack */
-uint32_t callers_on_stack(struct vcpu *, uint64_t slot); /* the context, from the stack's words alone; 0: not known */
+/* The context, from the stack's words alone; 0: not known. */
+struct nearmiss_mailbox;
+uint32_t callers_on_stack(struct vcpu *, const struct nearmiss_mailbox *);
 
 /* tasks.c: which task runs */
 struct task {
@@ -337,6 +339,7 @@ struct task {
     uint64_t last_store; /* of user mode, while skipped */
     uint64_t last_store_page;
     uint64_t mailbox, mailbox_page, mail_sequence; /* of its last heap object; 0: none yet */
+    uint64_t stack_at, stack_page; /* its stack's page where the heap shim reported last, in a pause */
     uint64_t allocates_bytes; /* in a call of a runtime's allocator that has not returned; 0: in none */
     uint32_t allocates_in;    /* the call's context */
     struct shadow_stack stacks[2];
