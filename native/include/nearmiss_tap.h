@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 8u
+#define NM_ABI_VERSION 9u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
@@ -74,6 +74,9 @@ enum nm_control_kind {
                          (low 48 bits) of a block's first byte, b = length; payload = the bytes, zero padded to 16:
                          uint64_t physical address or ~0; uint32_t n; n times {uint16_t offset, uint32_t instruction id},
                          offsets ascending; the block's machine code */
+    NM_C_BRANCH = 11, /* a branch that a core would have predicted wrongly. arg = its instruction id, small argument =
+                         NM_I_KERNEL or 0, b = instructions that this vCPU executed since its previous reference or
+                         fetch, the branch included */
 };
 
 /* NM_MARK_PART: a pause is over. Calls and interrupts under way are not known, nor what ran meanwhile. */
@@ -207,6 +210,7 @@ struct nm_control {
                                 NM_C_SHARE is not sent: no byte is written unseen */
     uint32_t every_access;   /* 1: the filter drops no access to data; not together with a first level */
     uint32_t managed_heaps;  /* 1: the consumer looks for `allocators` */
+    uint32_t branches;       /* 1: branches are predicted, and NM_C_BRANCH is sent */
 
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */

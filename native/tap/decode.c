@@ -106,6 +106,8 @@ static uint32_t one_byte(const struct insn *i)
         bool to_memory = (op & 2) == 0 && op < 0x38;
         return memory_if(memory, to_memory ? D_RMW : D_LOADS);
     }
+    if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3))
+        return D_CONDITION;
     if (op >= 0x50 && op <= 0x5f)
         return D_MEMORY | (op < 0x58 ? D_STORES : D_LOADS);
     if (op >= 0xd8 && op <= 0xdf)
@@ -148,10 +150,12 @@ static uint32_t one_byte(const struct insn *i)
         return memory_if(memory, r <= 1 ? D_RMW : 0);
     case 0xff:
         if (r == 2 || r == 3)
-            return D_MEMORY | D_CALL | (memory ? 0 : D_STORES);
+            return D_MEMORY | D_CALL | D_COMPUTED | (memory ? 0 : D_STORES);
+        if (r == 4)
+            return D_COMPUTED | memory_if(memory, D_LOADS);
         if (r == 6)
             return D_MEMORY | (memory ? 0 : D_STORES);
-        return memory_if(memory, r <= 1 ? D_RMW : r == 4 ? D_LOADS : 0);
+        return memory_if(memory, r <= 1 ? D_RMW : 0);
     }
     return 0;
 }
@@ -230,6 +234,8 @@ static uint32_t two_byte(const struct insn *i)
     uint8_t op = i->opcode;
     bool memory = is_memory_form(i);
     unsigned r = reg(i);
+    if (op >= 0x80 && op <= 0x8f)
+        return D_CONDITION;
     if (has_no_modrm(op))
         return 0;
     switch (op) {

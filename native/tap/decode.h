@@ -28,6 +28,8 @@ enum decoded {
     D_TRIGGER = 1u << 15,  /* nopl imm32(%rax,%rax,1) */
     D_LOADS = 1u << 16,    /* it may load, and stores nothing; with D_STORES not set either, anything */
     D_STORES = 1u << 17,   /* it may store, and loads nothing */
+    D_CONDITION = 1u << 18, /* a branch that a condition decides, its target in the instruction */
+    D_COMPUTED = 1u << 19, /* a jump or a call to an address in a register or in memory */
 };
 
 /* `length` bytes of one whole instruction at `code` -> an OR of enum decoded. */

@@ -41,6 +41,7 @@ static void go_on(struct vcpu *v)
     softtlb_flush(v);
     filter_clear(v);
     fetch_clear(v);
+    v->branch = NULL;
     maps_poll(v);
     tasks_enter(v);
     ring_publish(v, 0);

@@ -117,5 +117,5 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         tap_fail("this QEMU runs %s, not a whole x86_64 machine", info->target_name);
         return -1;
     }
-    return map_file(fd) || configure() || ring_init() || access_init() || translate_init() || window_init() ? -1 : 0;
+    return map_file(fd) || configure() || ring_init() || access_init() || branches_init() || translate_init() || window_init() ? -1 : 0;
 }

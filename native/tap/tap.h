@@ -88,6 +88,7 @@ enum attention {
 
 enum { USER = 0, KERNEL = 1 };
 
+struct branch;
 struct call;
 struct task;
 
@@ -118,6 +119,7 @@ struct vcpu {
     uint64_t perf_head;   /* bytes of it sent so far */
     uint64_t fetch_page; /* page of the last fetch that was sent */
     uint64_t mail_store, mail_store_page; /* in a pause: the last store into a heap mailbox; 0: none */
+    const struct branch *branch; /* that has begun, and whose way the next block will show; NULL: none */
     struct call *allocates; /* between the entry of a runtime's allocator and its first instruction */
     int nt_pending;      /* write-combining buffers may hold data */
     struct {
@@ -203,6 +205,12 @@ int translate_init(void);
 
 /* insns.c: the entry of an instruction; NULL when the table is full, which ends the recording */
 struct nm_insn *insns_entry(const struct insn_identity *, int *is_new);
+
+/* branches.c: branches that a core would predict wrongly */
+int branches_init(void);
+void branches_register_block(struct qemu_plugin_tb *, uint64_t vaddr);
+void branches_register(struct qemu_plugin_insn *, const struct nm_insn *, uint32_t decoded, const uint8_t *code,
+                       size_t size);
 
 /* code.c: the code of translated blocks, instruction by instruction; those without an entry have NULL */
 void code_begin(uint64_t vaddr, uint64_t paddr);

@@ -231,15 +231,29 @@ static void watch_events(const struct step *s)
         exec(s->at, on_halt);
 }
 
+/* The branch at the block's end, if there is one. */
+static void watch_branch(struct step *last)
+{
+    if (!(last->decoded & (D_CONDITION | D_COMPUTED)))
+        return;
+    if (last->insn || (last->insn = entry_of(last)))
+        branches_register(last->at, last->insn, last->decoded, last->identity.code, last->size);
+}
+
+static int is_recorded(const struct step *s) { return !(s->kernel && tap.control->only_user); }
+
 static void translate(struct qemu_plugin_tb *tb)
 {
     static struct step steps[BLOCK_INSNS_MAX];
     allocators_register(tb);
     const size_t count = read_block(tb, steps);
+    const int branches = tap.control->branches && count && is_recorded(&steps[0]);
+    if (branches)
+        branches_register_block(tb, steps[0].identity.vaddr);
     for (size_t i = 0; i < count; i++) {
         struct step *s = &steps[i];
         watch_events(s);
-        if (s->kernel && tap.control->only_user) {
+        if (!is_recorded(s)) {
             kernel_apart(s->at, s->decoded);
             continue;
         }
@@ -250,6 +264,8 @@ static void translate(struct qemu_plugin_tb *tb)
         if ((s->first || s->decoded & (D_MEMORY | D_PREFETCH)) && !record_step(tb, i, s))
             return;
     }
+    if (branches)
+        watch_branch(&steps[count - 1]);
     if (count)
         send_code(steps, count);
 }

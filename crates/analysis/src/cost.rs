@@ -2,12 +2,13 @@
 
 use crate::parts::{self, PartCost};
 use nearmiss_machine::aliasing::StoreBuffer;
-use nearmiss_machine::observer::{Effective, Observer, Outcome};
+use nearmiss_machine::observer::{Effective, Mispredicted, Observer, Outcome};
 use nearmiss_machine::owner::{Owner, Running};
 use nearmiss_record::finding::SavingRange;
 use nearmiss_record::machine::{Machine, StoreAliasing};
 use nearmiss_record::model::BusTally;
-use nearmiss_record::reference::{Control, Kind, MARK_PART, Record};
+use nearmiss_record::reference::{Control, Kind, MARK_PART};
+use nearmiss_record::units::InsnId;
 
 /// Cost of one replay to the command, without that of other tasks, idle CPUs and ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,10 +89,19 @@ impl<'a> Watcher<'a> {
         match reference.kind {
             Kind::Store => self.stores[cpu].store(reference.vaddr, reference.record),
             Kind::Load if self.stores[cpu].waited_for(reference.vaddr, reference.record.size().into()).is_some() => {
-                add(&mut self.aliased, reference.record, 1);
+                add(&mut self.aliased, reference.record.insn(), 1);
             }
             _ => {}
         }
+    }
+
+    fn waits(&mut self, insn: InsnId, cycles: u32) {
+        let cycles = u64::from(cycles);
+        self.cost.stall_cycles += cycles;
+        if let Some(part) = self.part() {
+            part.stall_cycles += cycles;
+        }
+        add(&mut self.cost.by_insn, insn, cycles);
     }
 
     /// The cost, with what aliased loads waited.
@@ -108,8 +118,8 @@ impl<'a> Watcher<'a> {
     }
 }
 
-fn add(by_insn: &mut Vec<u64>, record: Record, count: u64) {
-    let insn = record.insn().0 as usize;
+fn add(by_insn: &mut Vec<u64>, insn: InsnId, count: u64) {
+    let insn = insn.0 as usize;
     if insn >= by_insn.len() {
         by_insn.resize(insn + 1, 0);
     }
@@ -138,16 +148,24 @@ impl Observer for Watcher<'_> {
         }
     }
 
+    fn redirected(&mut self, branch: &Mispredicted, cycles: u32) {
+        if self.running.owner(branch.cpu as usize) == Owner::Command {
+            self.waits(branch.insn, cycles);
+        }
+    }
+
+    fn waited_for(&mut self, reference: &Effective, _: &Outcome, cycles: u32) {
+        if self.is_commands(reference) {
+            self.waits(reference.record.insn(), cycles);
+        }
+    }
+
     fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
         self.hit(reference);
         if !self.is_commands(reference) {
             return;
         }
-        self.cost.stall_cycles += u64::from(outcome.stall_cycles);
-        if let Some(part) = self.part() {
-            part.stall_cycles += u64::from(outcome.stall_cycles);
-        }
-        add(&mut self.cost.by_insn, reference.record, u64::from(outcome.stall_cycles));
+        self.waits(reference.record.insn(), outcome.stall_cycles);
         if reference.kind != Kind::Fetch {
             for (misses, class) in self.cost.misses.iter_mut().zip(outcome.missed) {
                 *misses += u64::from(class.is_some());

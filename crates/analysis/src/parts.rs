@@ -87,6 +87,7 @@ pub(crate) fn ranges(parts: &[RecordedPart], computing_cycles: u64) -> Option<St
         first_touch: share(&|stalls| stalls.first_touch)?,
         memory_local: share(&|stalls| stalls.memory_local)?,
         memory_remote: share(&|stalls| stalls.memory_remote)?,
+        mispredicted: share(&|stalls| stalls.mispredicted)?,
         other: share(&|stalls| stalls.other)?,
     })
 }

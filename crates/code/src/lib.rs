@@ -66,6 +66,7 @@ pub struct KnownCode {
     /// Core times of the first map.
     times: OnceLock<CoreTimes>,
     origins: Arc<Shared<Origin>>,
+    decisions: Arc<Shared<Origin>>,
     paces: Arc<Shared<u32>>,
 }
 
@@ -76,6 +77,7 @@ pub struct CodeMap {
     graph: Graph,
     blocks: u64,
     origins: Answers<Origin>,
+    decisions: Answers<Origin>,
     paces: Answers<u32>,
 }
 
@@ -88,8 +90,8 @@ impl CodeMap {
     /// Returns an empty map that answers each instruction from its `first` query on: the first answer is expensive, and
     /// most instructions of a program are queried a few times only.
     pub fn patient(times: CoreTimes, first: u32) -> Self {
-        let (origins, paces) = (Answers::from_question(first), Answers::from_question(first));
-        CodeMap { times, origins, paces, ..CodeMap::default() }
+        let [origins, decisions] = [(); 2].map(|()| Answers::from_question(first));
+        CodeMap { times, origins, decisions, paces: Answers::from_question(first), ..CodeMap::default() }
     }
 
     /// Shares answers with other maps that receive the same blocks in the same order, for a core of the same times.
@@ -97,6 +99,7 @@ impl CodeMap {
     pub fn sharing(mut self, known: &KnownCode) -> Self {
         if *known.times.get_or_init(|| self.times) == self.times {
             self.origins.shared = Some(Arc::clone(&known.origins));
+            self.decisions.shared = Some(Arc::clone(&known.decisions));
             self.paces.shared = Some(Arc::clone(&known.paces));
         }
         self
@@ -127,6 +130,13 @@ impl CodeMap {
     pub fn origin(&mut self, insn: InsnId) -> Option<&Origin> {
         let (graph, times) = (&self.graph, &self.times);
         self.origins.get(insn, self.blocks, || Some(slice::origin(graph, times, graph.named(insn)?)))
+    }
+
+    /// Returns the origin of what decides the way of a branch: a condition, or the target of a computed one; `None`: its
+    /// code is unknown. Recomputed like [`CodeMap::origin`].
+    pub fn decision(&mut self, branch: InsnId) -> Option<&Origin> {
+        let (graph, times) = (&self.graph, &self.times);
+        self.decisions.get(branch, self.blocks, || Some(slice::decision(graph, times, graph.named(branch)?)))
     }
 
     /// Cycles an instruction, in 1/65536, of the code around this instruction while every access hits the first level;

@@ -5,6 +5,7 @@
 use nearmiss_code::CodeMap;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::reference::{Control, Kind, Record};
+use nearmiss_record::units::InsnId;
 
 /// A reference, or its part in one first-level line, as the machine handled it: after the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,17 @@ pub struct Effective {
     pub size: u32,
     /// As recorded, but for its kind: its addresses are those by which objects were recorded.
     pub record: Record,
+}
+
+/// A branch that was predicted wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mispredicted {
+    /// CPU that it ran on.
+    pub cpu: u32,
+    /// The branch.
+    pub insn: InsnId,
+    /// It ran in kernel mode.
+    pub kernel: bool,
 }
 
 /// Outcome of a reference that missed the first level, or that caused bus traffic.
@@ -129,6 +141,15 @@ pub trait Observer {
     fn miss(&mut self, reference: &Effective, outcome: &Outcome);
     /// Instructions this vCPU executed before the next record (or before its chunk's end).
     fn instructions(&mut self, vcpu: u32, instructions: u64);
+    /// A branch was predicted wrongly: the core waits for its way, beyond the wait for the value that decides it.
+    fn redirected(&mut self, branch: &Mispredicted, cycles: u32) {
+        let _ = (branch, cycles);
+    }
+    /// A reference that was observed before, with this outcome, makes the core wait for more cycles: a branch that was
+    /// predicted wrongly needs its value.
+    fn waited_for(&mut self, reference: &Effective, outcome: &Outcome, cycles: u32) {
+        let _ = (reference, outcome, cycles);
+    }
     /// The stream is over. `codes`: the code that ran, of machines with cores that use it; an observer may take the
     /// code.
     fn ended(&mut self, codes: &mut Option<CodeMap>) {
@@ -166,6 +187,14 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.miss(reference, outcome);
         self.1.miss(reference, outcome);
     }
+    fn redirected(&mut self, branch: &Mispredicted, cycles: u32) {
+        self.0.redirected(branch, cycles);
+        self.1.redirected(branch, cycles);
+    }
+    fn waited_for(&mut self, reference: &Effective, outcome: &Outcome, cycles: u32) {
+        self.0.waited_for(reference, outcome, cycles);
+        self.1.waited_for(reference, outcome, cycles);
+    }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {
         self.0.instructions(vcpu, instructions);
         self.1.instructions(vcpu, instructions);
@@ -194,6 +223,16 @@ impl<O: Observer> Observer for Option<O> {
     fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
         if let Some(observer) = self {
             observer.miss(reference, outcome);
+        }
+    }
+    fn redirected(&mut self, branch: &Mispredicted, cycles: u32) {
+        if let Some(observer) = self {
+            observer.redirected(branch, cycles);
+        }
+    }
+    fn waited_for(&mut self, reference: &Effective, outcome: &Outcome, cycles: u32) {
+        if let Some(observer) = self {
+            observer.waited_for(reference, outcome, cycles);
         }
     }
     fn instructions(&mut self, vcpu: u32, instructions: u64) {

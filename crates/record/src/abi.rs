@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -155,8 +155,10 @@ pub struct ControlPage {
     pub every_access: u32,
     /// 1: functions of languages' runtimes that give out memory are looked for.
     pub managed_heaps: u32,
+    /// 1: branches are predicted, and those that were predicted wrongly are sent.
+    pub branches: u32,
     /// Padding to the plugin's cache line.
-    pub padding0: [u32; 7],
+    pub padding0: [u32; 6],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.

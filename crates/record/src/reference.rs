@@ -194,7 +194,12 @@ impl Record {
             ControlKind::Maps | ControlKind::Code => usize::try_from(self.b.div_ceil(16)).ok()?,
             ControlKind::Mark => 3,
             ControlKind::Heap => 2,
-            ControlKind::Context | ControlKind::Share | ControlKind::Halt | ControlKind::Fence | ControlKind::Irq => 0,
+            ControlKind::Context
+            | ControlKind::Share
+            | ControlKind::Halt
+            | ControlKind::Fence
+            | ControlKind::Irq
+            | ControlKind::Branch => 0,
         })
     }
 }
@@ -223,12 +228,16 @@ pub enum ControlKind {
     Irq = 9,
     /// Code that may run from here on.
     Code = 10,
+    /// A branch was predicted wrongly.
+    Branch = 11,
 }
 
 impl ControlKind {
     fn from_number(number: u64) -> Option<Self> {
         use ControlKind::*;
-        [Switch, Maps, Mark, Context, Share, Heap, Halt, Fence, Irq, Code].into_iter().find(|k| *k as u64 == number)
+        [Switch, Maps, Mark, Context, Share, Heap, Halt, Fence, Irq, Code, Branch]
+            .into_iter()
+            .find(|k| *k as u64 == number)
     }
 }
 
@@ -298,6 +307,15 @@ pub enum Control<'a> {
     Irq(Option<bool>),
     /// Code that may run from here on.
     Code(CodeBlock<'a>),
+    /// A branch that a core would have predicted wrongly.
+    Branch {
+        /// The branch.
+        insn: InsnId,
+        /// Executed in kernel mode.
+        kernel: bool,
+        /// Instructions that the vCPU executed since its previous reference or fetch, the branch included.
+        instructions: u64,
+    },
 }
 
 /// Operation of the allocator; `enum nm_heap_op`.
@@ -390,6 +408,16 @@ impl<'a> Control<'a> {
                 let bytes = &bytemuck::cast_slice::<Record, u8>(payload)[..record.b as usize];
                 Control::Code(CodeBlock::decode(record.vaddr(), bytes)?)
             }
+            ControlKind::Branch => Control::Branch {
+                insn: InsnId(
+                    u32::try_from(record.argument())
+                        .ok()
+                        .filter(|id| *id < 1 << INSN_BITS)
+                        .ok_or("instruction id out of range")?,
+                ),
+                kernel: record.flags() & 1 != 0,
+                instructions: record.b,
+            },
         })
     }
 }

@@ -20,6 +20,10 @@ pub struct StallSources {
     pub memory_local: u64,
     /// Memory of another node.
     pub memory_remote: u64,
+    /// The way of branches that were predicted wrongly, beyond the wait for a value that decides one. Older records do not
+    /// have them.
+    #[serde(default)]
+    pub mispredicted: u64,
     /// Write buffers, a busy bus, and all that fits nowhere else.
     pub other: u64,
 }
@@ -28,7 +32,7 @@ impl StallSources {
     /// All sources.
     pub fn total(&self) -> u64 {
         let memory = self.first_touch + self.memory_local + self.memory_remote;
-        self.levels.iter().sum::<u64>() + self.coherence + memory + self.other
+        self.levels.iter().sum::<u64>() + self.coherence + memory + self.mispredicted + self.other
     }
 }
 
@@ -39,6 +43,7 @@ impl AddAssign<&StallSources> for StallSources {
         self.first_touch += other.first_touch;
         self.memory_local += other.memory_local;
         self.memory_remote += other.memory_remote;
+        self.mispredicted += other.mispredicted;
         self.other += other.other;
     }
 }
@@ -84,6 +89,9 @@ pub struct StallRanges {
     pub memory_local: ShareRange,
     /// Memory of another node.
     pub memory_remote: ShareRange,
+    /// Branches that were predicted wrongly.
+    #[serde(default)]
+    pub mispredicted: ShareRange,
     /// The rest.
     pub other: ShareRange,
 }

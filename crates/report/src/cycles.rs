@@ -37,6 +37,7 @@ pub fn spent(model: &ModelRecord, levels: &[Level]) -> Vec<Spent> {
         rows.push(row("first touches of memory", stalls.first_touch, ranges.map(|of| of.first_touch)));
         rows.push(row("waiting for memory", stalls.memory_local, ranges.map(|of| of.memory_local)));
         rows.push(row("waiting for remote memory", stalls.memory_remote, ranges.map(|of| of.memory_remote)));
+        rows.push(row("mispredicted branches", stalls.mispredicted, ranges.map(|of| of.mispredicted)));
         rows.push(row("waiting otherwise", stalls.other + (stall_cycles - known), ranges.map(|of| of.other)));
     }
     rows.retain(|r| r.cycles > 0);

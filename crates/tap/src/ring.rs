@@ -111,6 +111,7 @@ impl Ring {
             by_task: config.filter.by_task.into(),
             every_access: config.filter.every_access.into(),
             managed_heaps: config.managed_heaps.into(),
+            branches: config.filter.branches.into(),
             nodes: config.node_bytes.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };

@@ -15,7 +15,7 @@ static const struct {
     {D_WIDE, "wide"},       {D_RMW, "rmw"},             {D_CALL, "call"},        {D_RETURN, "return"},
     {D_IRET, "iret"},       {D_HALT, "halt"},           {D_FENCE, "fence"},      {D_TLB_FLUSH, "tlbflush"},
     {D_PREFETCH, "prefetch"}, {D_GS, "gs"},             {D_PUSH_IMMEDIATE, "pushimm"}, {D_TRIGGER, "trigger"},
-    {D_LOADS, "loads"},     {D_STORES, "stores"},
+    {D_LOADS, "loads"},     {D_STORES, "stores"},       {D_CONDITION, "condition"}, {D_COMPUTED, "computed"},
 };
 
 int main(void)

@@ -32,6 +32,15 @@ const REACH: u32 = 1_024;
 
 /// Returns the origin of the address of an instruction's access.
 pub(crate) fn origin(graph: &Graph, times: &CoreTimes, start: Node) -> Origin {
+    follow(graph, times, start, Requested::Address)
+}
+
+/// Returns the origin of what decides the way of a branch.
+pub(crate) fn decision(graph: &Graph, times: &CoreTimes, branch: Node) -> Origin {
+    follow(graph, times, branch, Requested::Inputs)
+}
+
+fn follow(graph: &Graph, times: &CoreTimes, start: Node, wanted: Requested) -> Origin {
     let mut slice = Slice {
         graph,
         times,
@@ -44,7 +53,7 @@ pub(crate) fn origin(graph: &Graph, times: &CoreTimes, start: Node) -> Origin {
         returns: FxHashMap::default(),
         readers: FxHashMap::default(),
     };
-    slice.walk();
+    slice.walk(wanted);
     slice.origin()
 }
 
@@ -65,8 +74,8 @@ struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    fn walk(&mut self) {
-        let first = Question { node: self.start, wanted: Requested::Address, calls: 0 };
+    fn walk(&mut self, wanted: Requested) {
+        let first = Question { node: self.start, wanted, calls: 0 };
         self.states.query(None, first, Distance::default());
         let mut answers = 0;
         while self.states.count() <= MOST_QUESTIONS && answers < MOST_ANSWERS {
@@ -74,6 +83,10 @@ impl Slice<'_> {
             let Some((number, question, way)) = self.states.nearest() else { return };
             match question.wanted {
                 Requested::Address => self.address(number, question, way),
+                Requested::Inputs => {
+                    let effects = self.effects(question.node);
+                    self.values(number, question.node, &effects, question.calls, way);
+                }
                 Requested::Value(place) => self.back(number, question, place, way),
             }
         }

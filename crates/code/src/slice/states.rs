@@ -16,6 +16,8 @@ pub(super) enum Requested {
     Value(ValuePlace),
     /// The address of the instruction's own access.
     Address,
+    /// All that the instruction computes with: of a branch, what decides its way.
+    Inputs,
 }
 
 /// A question of the walk.

@@ -39,6 +39,10 @@ impl Parts {
         self.costs.last_mut().into_iter().for_each(|part| *source(&mut part.stalls, outcome) += stall_cycles);
     }
 
+    pub fn add_mispredicted(&mut self, cycles: u64) {
+        self.costs.last_mut().into_iter().for_each(|part| part.stalls.mispredicted += cycles);
+    }
+
     /// Sum over all parts.
     pub fn stalls(&self) -> StallSources {
         let mut sum = StallSources { levels: vec![0; self.levels], ..StallSources::default() };

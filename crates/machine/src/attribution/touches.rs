@@ -91,7 +91,7 @@ impl Touches {
                 self.tracker.heap(pid, context, HeapCall { op, address, bytes: size, old, alignment });
             }
             Control::Mark { .. } | Control::Irq(_) => self.running.control(vcpu, control),
-            Control::Share { .. } | Control::Halt | Control::Fence | Control::Code(_) => {}
+            Control::Share { .. } | Control::Halt | Control::Fence | Control::Code(_) | Control::Branch { .. } => {}
         }
         at
     }

@@ -61,6 +61,7 @@ pub fn filter_for(machine: &Machine) -> Filter {
         index_bits,
         clear_on_slice: must_clear(machine),
         fetches: machine.caches.iter().any(|c| c.kind == CacheKind::Instruction),
+        branches: machine.core.is_some(),
         ..Filter::default()
     }
 }
@@ -110,7 +111,8 @@ pub fn every_load_counts(machine: &Machine) -> bool {
 /// with lines known since their translation. Data would need a lookup, for which such a model is too fast.
 pub fn filter_for_counts(machine: &Machine) -> Filter {
     let fetch = first_level_for(machine).and_then(|first| first.fetch);
-    Filter { first_level: fetch.map(|_| FirstLevel { data: None, fetch, misses_only: true }), ..filter_for(machine) }
+    let first_level = fetch.map(|_| FirstLevel { data: None, fetch, misses_only: true });
+    Filter { first_level, branches: false, ..filter_for(machine) }
 }
 
 /// Whether the caches of `first` are those of `whole`.

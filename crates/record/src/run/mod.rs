@@ -425,6 +425,9 @@ pub struct Filter {
     /// Calls of the command's allocator were recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heap: bool,
+    /// Branches that a core would have predicted wrongly were recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub branches: bool,
 }
 
 impl Filter {

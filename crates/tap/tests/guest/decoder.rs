@@ -6,21 +6,26 @@ use std::process::{Command, Stdio};
 
 const CASES: &[(&str, &str)] = &[
     // plain
-    ("488b07", "memory loads"),                // mov (%rdi),%rax
-    ("488907", "memory stores"),               // mov %rax,(%rdi)
-    ("4889c7", ""),                            // mov %rax,%rdi
-    ("488d4708", ""),                          // lea 8(%rdi),%rax
-    ("a31122334455667788", "memory stores"),   // movabs %eax,...
-    ("50", "memory stores"),                   // push %rax
-    ("c9", "memory loads"),                    // leave
-    ("f3a4", "memory"),                        // rep movsb
-    ("f348ab", "memory stores"),               // rep stos
-    ("0fb607", "memory loads"),                // movzbl (%rdi),%eax
-    ("f30f1efa", ""),                          // endbr64
-    ("0f1f4000", ""),                          // nopl 0(%rax)
-    ("ff2425d0113000", "memory loads"),        // jmp *mem
-    ("65488b042500000000", "memory gs loads"), // mov %gs:0,%rax
-    ("6548891d00000000", "memory gs stores"),  // mov %rbx,%gs:0(%rip)
+    ("488b07", "memory loads"),                  // mov (%rdi),%rax
+    ("488907", "memory stores"),                 // mov %rax,(%rdi)
+    ("4889c7", ""),                              // mov %rax,%rdi
+    ("488d4708", ""),                            // lea 8(%rdi),%rax
+    ("a31122334455667788", "memory stores"),     // movabs %eax,...
+    ("50", "memory stores"),                     // push %rax
+    ("c9", "memory loads"),                      // leave
+    ("f3a4", "memory"),                          // rep movsb
+    ("f348ab", "memory stores"),                 // rep stos
+    ("0fb607", "memory loads"),                  // movzbl (%rdi),%eax
+    ("f30f1efa", ""),                            // endbr64
+    ("0f1f4000", ""),                            // nopl 0(%rax)
+    ("ff2425d0113000", "memory loads computed"), // jmp *mem
+    ("ffe0", "computed"),                        // jmp *%rax
+    ("74fe", "condition"),                       // je
+    ("0f8510000000", "condition"),               // jne
+    ("e3fe", "condition"),                       // jrcxz
+    ("eb10", ""),                                // jmp
+    ("65488b042500000000", "memory gs loads"),   // mov %gs:0,%rax
+    ("6548891d00000000", "memory gs stores"),    // mov %rbx,%gs:0(%rip)
     // read-modify-write
     ("480107", "memory rmw"),         // add %rax,(%rdi)
     ("480307", "memory loads"),       // add (%rdi),%rax

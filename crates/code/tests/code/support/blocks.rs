@@ -25,7 +25,8 @@ pub fn add_all(map: &mut CodeMap, vaddr: u64, code: &[u8]) {
     }
 }
 
-/// Adds the block that begins at an address. Ids go to its first instruction and to those that touch memory.
+/// Adds the block that begins at an address. Ids go to its first instruction, to those that touch memory and to branches
+/// with two ways or more.
 pub fn add(map: &mut CodeMap, vaddr: u64, code: &[u8], start: u64) {
     let code = &code[(start - vaddr) as usize..];
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
@@ -34,7 +35,11 @@ pub fn add(map: &mut CodeMap, vaddr: u64, code: &[u8], start: u64) {
     while decoder.can_decode() {
         let offset = decoder.position();
         let instruction = decoder.decode();
-        if offset == 0 || !factory.info(&instruction).used_memory().is_empty() {
+        let decides = matches!(
+            instruction.flow_control(),
+            FlowControl::ConditionalBranch | FlowControl::IndirectBranch | FlowControl::IndirectCall
+        );
+        if offset == 0 || decides || !factory.info(&instruction).used_memory().is_empty() {
             named.push((offset as u16, id_at(instruction.ip() - vaddr)));
         }
         if instruction.flow_control() != FlowControl::Next {

@@ -5,9 +5,11 @@ use super::super::spacing::greatest_common;
 use super::super::touches::Touches;
 use super::touched;
 use crate::observer::{Effective, Observer, Outcome};
+use nearmiss_record::code::CodeBlock;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::{Control, MARK_PART};
 use nearmiss_record::symbols::Symbols;
+use nearmiss_record::units::InsnId;
 use rustc_hash::FxHashMap;
 
 /// Bytes of an element, at least: two words.
@@ -99,13 +101,45 @@ impl Runs {
 pub struct ElementSizes {
     touches: Touches,
     steps: FxHashMap<(ObjectId, u32), Steps>,
+    alike: Alike,
     part: u32,
+}
+
+/// Ids of one instruction. The recorder gives another id to an instruction in a block that it cut short, as before each
+/// timer's interrupt: the steps through an array go on there.
+#[derive(Debug, Default)]
+struct Alike {
+    by_place: FxHashMap<(u64, u64), u32>,
+    /// The first id, by id.
+    first: FxHashMap<u32, u32>,
+}
+
+impl Alike {
+    fn add(&mut self, block: &CodeBlock<'_>) {
+        for (offset, id) in block.named() {
+            let place = (block.vaddr.wrapping_add(offset.into()), block.paddr >> 12);
+            let first = *self.by_place.entry(place).or_insert(id.0);
+            if first != id.0 {
+                self.first.insert(id.0, first);
+            }
+        }
+    }
+
+    #[inline]
+    fn first(&self, insn: InsnId) -> u32 {
+        self.first.get(&insn.0).copied().unwrap_or(insn.0)
+    }
 }
 
 impl ElementSizes {
     /// For a run on this machine.
     pub fn new(machine: &Machine, symbols: &Symbols) -> Self {
-        ElementSizes { touches: Touches::new(machine, symbols), steps: FxHashMap::default(), part: 0 }
+        ElementSizes {
+            touches: Touches::new(machine, symbols),
+            steps: FxHashMap::default(),
+            alike: Alike::default(),
+            part: 0,
+        }
     }
 
     /// Returns the bytes of an element of each object that has elements.
@@ -123,7 +157,8 @@ impl ElementSizes {
     fn reference(&mut self, reference: &Effective) {
         let Some(touched) = touched(&mut self.touches, reference) else { return };
         let offset = reference.record.vaddr() - touched.start;
-        let steps = self.steps.entry((touched.object, reference.record.insn().0)).or_default();
+        let insn = self.alike.first(reference.record.insn());
+        let steps = self.steps.entry((touched.object, insn)).or_default();
         if steps.references == 0 {
             steps.first = offset;
         } else if steps.part == self.part {
@@ -179,6 +214,9 @@ fn is_multiple(distance: u64, bytes: u64) -> bool {
 impl Observer for ElementSizes {
     fn control(&mut self, vcpu: u32, control: &Control<'_>) {
         self.part += u32::from(matches!(control, Control::Mark { number: MARK_PART, .. }));
+        if let Control::Code(block) = control {
+            self.alike.add(block);
+        }
         self.touches.control(vcpu, control, |_| ());
     }
 
@@ -194,9 +232,23 @@ impl Observer for ElementSizes {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::attribution::ledger::{References, Row};
+
+    #[test]
+    fn an_instruction_of_a_block_cut_short_is_the_same() {
+        let mut alike = Alike::default();
+        let mut add = |vaddr, named: &[(u16, InsnId)]| {
+            let payload = CodeBlock::encode(0x5000, named, &[0x90; 16]);
+            alike.add(&CodeBlock::decode(vaddr, &payload).unwrap());
+        };
+        add(0x1000, &[(0, InsnId(1)), (4, InsnId(2)), (9, InsnId(3))]);
+        add(0x1004, &[(0, InsnId(7)), (5, InsnId(8))]);
+        add(0x2004, &[(0, InsnId(9))]);
+        assert_eq!([1, 2, 3, 7, 8, 9].map(|id| alike.first(InsnId(id))), [1, 2, 3, 2, 3, 9]);
+    }
 
     fn object(count: u64, bytes: u64) -> Object {
         Object {

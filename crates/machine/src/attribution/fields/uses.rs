@@ -101,6 +101,17 @@ impl FieldUses {
         self.visit(Visit { element: vaddr - into, object: object as u32, used }, &touched);
     }
 
+    /// A reference that was counted makes the core wait for more cycles.
+    fn waited(&mut self, reference: &Effective, cycles: u32) {
+        let Some(touched) = touched(&mut self.touches, reference) else { return };
+        let Some(Some(uses)) = self.uses.get_mut(touched.object.0 as usize) else { return };
+        let into = ((reference.record.vaddr() - touched.start) % uses.size.bytes) as u32;
+        let span = ((into, reference.record.size()), reference.record.insn().0);
+        if let Some(count) = uses.spans.get_mut(&span) {
+            count.stall_cycles += u64::from(cycles);
+        }
+    }
+
     /// Makes room for the rows of objects up to this one.
     fn enter(&mut self, object: usize) {
         for at in self.uses.len()..=object {
@@ -153,6 +164,10 @@ impl Observer for FieldUses {
 
     fn miss(&mut self, reference: &Effective, outcome: &Outcome) {
         self.reference(reference, outcome.stall_cycles);
+    }
+
+    fn waited_for(&mut self, reference: &Effective, _: &Outcome, cycles: u32) {
+        self.waited(reference, cycles);
     }
 
     fn instructions(&mut self, _: u32, _: u64) {}

@@ -242,7 +242,7 @@ impl Observer for RemoteReads {
             Control::Maps(bytes) => self.maps(at, bytes),
             Control::Heap { .. } => self.heap(at, control),
             Control::Mark { .. } | Control::Irq(_) => self.running.control(vcpu, control),
-            Control::Share { .. } | Control::Halt | Control::Fence | Control::Code(_) => {}
+            Control::Share { .. } | Control::Halt | Control::Fence | Control::Code(_) | Control::Branch { .. } => {}
         }
     }
 

@@ -4,8 +4,7 @@
 use super::Ticks;
 use std::collections::VecDeque;
 
-/// The front end of one core. A mispredicted branch, after which the front end has no lead, is not reported and not
-/// modelled.
+/// The front end of one core. A mispredicted branch takes its lead, as a wait for code does.
 #[derive(Clone, Debug)]
 pub(super) struct FrontEnd {
     ahead_instructions: u64,

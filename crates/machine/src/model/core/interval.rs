@@ -45,6 +45,28 @@ pub(in crate::model) struct Waiting<'a> {
     pub origin: Option<&'a Origin>,
 }
 
+/// A branch that was predicted wrongly.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Decided<'a> {
+    /// Instructions that the CPU executed, the branch included.
+    pub instructions: u64,
+    /// The CPU's clock, all that was charged included.
+    pub clock: Ticks,
+    /// Origin of what decides its way, if the code is known.
+    pub origin: Option<&'a Origin>,
+}
+
+/// Waits behind a branch that was predicted wrongly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::model) struct Redirected {
+    /// The load whose value decides it.
+    pub load: Option<u32>,
+    /// Cycles until the value is there.
+    pub value_cycles: u32,
+    /// Cycles from then to the first instruction of its way.
+    pub redirect_cycles: u32,
+}
+
 /// Time at which the value of a load that missed is there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Value {
@@ -103,6 +125,8 @@ pub(in crate::model) struct Interval {
     page_table: PageTable,
     /// From a load that hits the first level to its value.
     hit: Ticks,
+    /// From the decision of a branch that was predicted wrongly to the first instruction of its way.
+    redirects: Ticks,
     /// Time at which the latest line is there that a store past the caches wrote.
     reread: Ticks,
     /// Wait of the next reference for its page, which was looked up already.
@@ -136,6 +160,7 @@ impl Interval {
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             page_table: PageTable::new(machine),
             hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
+            redirects: ticks(core.mispredict_cycles.into()),
             reread: 0,
             walked: 0,
             rest: 0,
@@ -183,6 +208,38 @@ impl Interval {
             Kind::Atomic => self.atomic(what, begins),
             _ => self.load(what, begins),
         };
+        self.whole_cycles(wait)
+    }
+
+    /// Returns the core's wait behind a branch that was predicted wrongly, in whole cycles: for the value that decides it,
+    /// with the instruction that loads the value, and until the first instruction of its way begins.
+    ///
+    /// Nothing behind the branch has begun, so that all of it waits at once, but for what the core would have waited for
+    /// an older load anyway.
+    pub fn mispredicts(&mut self, branch: &Decided<'_>) -> Redirected {
+        let ahead = self.ahead(branch.instructions);
+        let begins = branch.clock - ahead.min(branch.clock);
+        let (load, value) = self.decided_by(branch);
+        let for_value = value.saturating_sub(begins);
+        let wait = self.beyond_what_was_charged(for_value + self.redirects);
+        self.front_end.waits(branch.instructions, wait);
+        let redirect_cycles = self.whole_cycles(wait.min(self.redirects));
+        Redirected { load, value_cycles: self.whole_cycles(wait.saturating_sub(self.redirects)), redirect_cycles }
+    }
+
+    /// The load with the value that decides a branch, if one was under way, and when the value is there.
+    fn decided_by(&self, branch: &Decided<'_>) -> (Option<u32>, Ticks) {
+        let Some(origin) = branch.origin else { return (None, 0) };
+        let known = origin.loads.iter().zip(&origin.distances).filter_map(|(load, distance)| {
+            let counted = u64::from(distance.saturating_sub(COUNTED_TOGETHER));
+            let values = self.loads.get(load.0 as usize)?;
+            let value = values.before(branch.instructions.saturating_sub(counted));
+            (value.ready > 0).then_some((value.ready, load.0))
+        });
+        known.max().map_or((None, 0), |(ready, load)| (Some(load), ready))
+    }
+
+    fn whole_cycles(&mut self, wait: Ticks) -> u32 {
         let whole = wait + self.rest;
         self.rest = whole & 0xffff;
         u32::try_from(whole >> 16).unwrap_or(u32::MAX)
@@ -447,3 +504,7 @@ mod tests;
 #[cfg(test)]
 #[path = "ahead_tests.rs"]
 mod ahead_tests;
+
+#[cfg(test)]
+#[path = "branch_tests.rs"]
+mod branch_tests;

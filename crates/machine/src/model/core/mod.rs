@@ -26,6 +26,8 @@
 //!   access to such a line ([`contended`]).
 //! - A line of the code is requested when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
+//! - A branch that was predicted wrongly waits for its value, and the core for the branch: no later instruction begins
+//!   before. The recording has those that a predictor of the usual kind gets wrong (`native/tap/predictor.c`).
 //!
 //! A wait is charged to the reference that causes it when the stream delivers the reference, though the core gets there
 //! a window later. Waits charged ahead are remembered, so that references within the window begin when they really do.
@@ -40,7 +42,7 @@ mod page_table;
 mod streams;
 mod translation;
 
-pub(in crate::model) use interval::{Interval, Waiting};
+pub(in crate::model) use interval::{Decided, Interval, Redirected, Waiting};
 pub(crate) use translation::Translation;
 
 use nearmiss_record::machine::Machine;
@@ -99,6 +101,14 @@ impl Core {
         match self {
             Core::Share { .. } => None,
             Core::Interval(interval) => interval.translated(),
+        }
+    }
+
+    /// Returns the waits behind a branch that was predicted wrongly.
+    pub fn mispredicts(&mut self, branch: &Decided<'_>) -> Redirected {
+        match self {
+            Core::Share { .. } => Redirected::default(),
+            Core::Interval(interval) => interval.mispredicts(branch),
         }
     }
 

@@ -19,6 +19,12 @@ impl Instructions {
         new
     }
 
+    /// The CPU is `more` instructions behind its latest record, which a later record counts. Returns how many of them are
+    /// new.
+    pub fn ahead(&mut self, more: u64) -> u64 {
+        self.chunk(self.recorded.saturating_add(more))
+    }
+
     /// A chunk ends at `total`. Returns how many of them are new.
     pub fn chunk(&mut self, total: u64) -> u64 {
         let new = total.saturating_sub(self.counted);
@@ -38,5 +44,6 @@ mod tests {
         assert_eq!(i.chunk(300), 45);
         assert_eq!(i.record(50), 5, "45 of these were in the chunk's total");
         assert_eq!(i.chunk(305), 0);
+        assert_eq!([i.ahead(7), i.ahead(9), i.record(20)], [7, 2, 11], "counted once");
     }
 }

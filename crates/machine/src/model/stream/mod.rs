@@ -8,6 +8,7 @@
 
 mod ahead;
 pub(in crate::model) mod apart;
+mod branches;
 mod codes;
 mod earlier;
 mod fields;

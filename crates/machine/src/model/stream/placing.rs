@@ -311,7 +311,7 @@ impl Placing {
             }
             Control::Mark { usage, .. } => self.leave(vcpu, usage),
             Control::Context(context) => self.sources[vcpu].context = context,
-            Control::Heap { .. } | Control::Fence => {
+            Control::Heap { .. } | Control::Fence | Control::Branch { .. } => {
                 if let Some(cpu) = self.lane_of(vcpu) {
                     self.enter(cpu, vcpu);
                     group.iter().for_each(|record| self.lanes[cpu].push(*record, self.window));

@@ -253,7 +253,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         (state.clock().saturating_sub(ahead) >> 16).saturating_add_signed(self.lead[cpu])
     }
 
-    fn count_instructions(&mut self, cpu: usize, new: u64, is_modelled: bool) {
+    pub(in crate::model) fn count_instructions(&mut self, cpu: usize, new: u64, is_modelled: bool) {
         if new > 0 && is_modelled {
             self.cpus[cpu].executes(new);
             self.observer.instructions(cpu as u32, new);
@@ -450,6 +450,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                     codes.add(block);
                 }
             }
+            Control::Branch { insn, kernel, instructions } => self.mispredicts(cpu, *insn, *kernel, *instructions),
             Control::Halt => self.cpus[cpu].halted = true,
             Control::Mark { number: MARK_PART, .. } => self.earlier.pause(),
             Control::Fence => {
@@ -484,6 +485,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let reread = self.written_around.as_mut().and_then(|lines| lines.reread(access, missed));
         outcome.stall_cycles = state.waits(&mut self.codes, access, missed, reread, outcome);
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
+        if missed != 0 {
+            state.latest_loads.note(access, state.node, outcome);
+        }
         if outcome.is_first_touch() {
             state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);
         }

@@ -2,6 +2,7 @@
 
 use crate::model::core::{Core, Ticks, Waiting, ticks};
 use crate::model::engine::{Access, Drained, Quiet};
+use crate::model::stream::branches::LatestLoads;
 use crate::model::stream::instructions::Instructions;
 use crate::model::stream::misses::Misses;
 use crate::observer::Observer;
@@ -37,6 +38,7 @@ pub(in crate::model) struct Cpu {
     pub context: u32,
     /// Memory node.
     pub node: u8,
+    pub latest_loads: LatestLoads,
 }
 
 impl Cpu {
