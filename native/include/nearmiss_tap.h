@@ -74,8 +74,8 @@ enum nm_control_kind {
                          (low 48 bits) of a block's first byte, b = length; payload = the bytes, zero padded to 16:
                          uint64_t physical address or ~0; uint32_t n; n times {uint16_t offset, uint32_t instruction id},
                          offsets ascending; the block's machine code */
-    NM_C_BRANCH = 11, /* a branch that a core would have predicted wrongly. arg = its instruction id, small argument =
-                         NM_I_KERNEL or 0, b = instructions that this vCPU executed since its previous reference or
+    NM_C_BRANCH = 11, /* a branch that a core would have predicted wrongly. arg = its instruction id, small argument = NM_B_*,
+                         b = instructions that this vCPU executed since its previous reference or
                          fetch, the branch included */
 };
 
@@ -92,6 +92,8 @@ enum nm_from {
     NM_FROM_SYMBOL = 3,
     NM_FROM_NEAR_MARK = 4
 };
+#define NM_B_KERNEL 1u /* executed in kernel mode */
+#define NM_B_TAKEN 2u  /* it did not go on behind itself */
 enum nm_irq { NM_IRQ_TIMER = 1, NM_IRQ_OTHER = 2 };
 enum nm_heap_op {
     NM_HEAP_ALLOC = 1,

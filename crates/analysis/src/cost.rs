@@ -190,7 +190,7 @@ mod tests {
     use nearmiss_record::abi::ChunkHeader;
     use nearmiss_record::machine::{Placement, Sharing};
     use nearmiss_record::policy::{AddressPolicy, Order, Policy};
-    use nearmiss_record::reference::ControlKind;
+    use nearmiss_record::reference::{ControlKind, Record};
     use nearmiss_record::run;
     use nearmiss_record::trace::TraceHeader;
     use nearmiss_record::units::InsnId;

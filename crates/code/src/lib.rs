@@ -31,6 +31,17 @@ pub struct Origin {
     /// For a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
     /// for them while it hits the first level.
     pub own_chain: Option<Chain>,
+    /// Addresses of the instructions that compute the values on the way, ascending; of many, the nearest.
+    pub through: Vec<u64>,
+}
+
+/// Place of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Its address.
+    pub at: u64,
+    /// Where it leads; `None`: to a computed address.
+    pub target: Option<u64>,
 }
 
 /// A chain of an instruction through itself.
@@ -137,6 +148,17 @@ impl CodeMap {
     pub fn decision(&mut self, branch: InsnId) -> Option<&Origin> {
         let (graph, times) = (&self.graph, &self.times);
         self.decisions.get(branch, self.blocks, || Some(slice::decision(graph, times, graph.named(branch)?)))
+    }
+
+    /// Returns the place of a branch; `None`: its code is unknown.
+    pub fn branch(&self, branch: InsnId) -> Option<Branch> {
+        let instruction = self.graph.get(self.graph.named(branch)?).instruction;
+        Some(Branch { at: instruction.ip(), target: graph::direct_target(&instruction) })
+    }
+
+    /// Returns the address of an instruction; `None`: its code is unknown.
+    pub fn address(&self, insn: InsnId) -> Option<u64> {
+        Some(self.graph.get(self.graph.named(insn)?).instruction.ip())
     }
 
     /// Cycles an instruction, in 1/65536, of the code around this instruction while every access hits the first level;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Latencies, LoadError, Settled, TouchFigures, discover, host, load};
-use nearmiss_machine::describe::{figures, is_assumed, source_of};
+use nearmiss_machine::describe::{figures, is_assumed, parse, render, source_of};
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -238,10 +238,16 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     };
     let line_ns =
         vec![steady(1.0).expect("a figure"), steady(0.9).expect("a figure"), steady(800.0).expect("a figure")];
-    let streams =
-        StreamFigures { chained_line_ns: line_ns.clone(), line_ns, border: steady(0.1), ..Default::default() };
+    let streams = StreamFigures {
+        apart_line_ns: line_ns.clone(),
+        chained_line_ns: line_ns.clone(),
+        line_ns,
+        border: steady(0.1),
+        ..Default::default()
+    };
     let calibration = Calibration { core, streams, ..a_calibration() };
     let m = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+    assert_eq!(parse("again", &render(&m).expect("it renders")).expect("it reads"), m);
     let core = m.core.expect("a core");
     assert_eq!((core.window_instructions, core.fill_buffers, core.store_buffer), (506, 16, 110));
     assert_eq!((core.width, core.forwarding_cycles, core.mispredict_cycles), (6, 5, 16));

@@ -313,6 +313,8 @@ pub enum Control<'a> {
         insn: InsnId,
         /// Executed in kernel mode.
         kernel: bool,
+        /// It did not go on behind itself.
+        taken: bool,
         /// Instructions that the vCPU executed since its previous reference or fetch, the branch included.
         instructions: u64,
     },
@@ -416,6 +418,7 @@ impl<'a> Control<'a> {
                         .ok_or("instruction id out of range")?,
                 ),
                 kernel: record.flags() & 1 != 0,
+                taken: record.flags() & 2 != 0,
                 instructions: record.b,
             },
         })

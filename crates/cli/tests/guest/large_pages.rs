@@ -2,32 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::cores::machine_with_cores;
 use crate::diagnosing::in_user_mode;
 use crate::guest_slots::for_a_guest;
 use crate::subjects::subject;
 use serde_json::Value;
 use std::process::Command;
-
-/// Beside a machine's other figures: walks are looked at where its file describes cores and two levels of translation.
-const CORES: &str = "
-[tlb]
-entries = 64
-miss_cycles = 7
-
-[tlb.second]
-entries = 512
-walk_cycles = 40
-large_walk_cycles = 30
-
-[core]
-window_instructions = 224
-fill_buffers = 16
-store_buffer = 64
-width = 6
-forwarding_cycles = 6
-mispredict_cycles = 15
-
-[sources]";
 
 fn nearmiss(place: &std::path::Path, words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).args(words).output().unwrap();
@@ -39,10 +19,7 @@ fn nearmiss(place: &std::path::Path, words: &[&str]) -> String {
 fn walks_of_a_program_that_ran_to_its_end_lead_to_a_finding_of_large_pages() {
     let Some(_guest) = for_a_guest() else { return };
     let place = tempfile::tempdir().unwrap();
-    let machine = nearmiss(place.path(), &["machine", "show", "zen4-genoa"]).replace("\n[sources]", CORES);
-    let without_overlap: String =
-        machine.lines().filter(|line| !line.starts_with("overlap")).map(|l| format!("{l}\n")).collect();
-    std::fs::write(place.path().join("cores.toml"), without_overlap).unwrap();
+    std::fs::write(place.path().join("cores.toml"), machine_with_cores()).unwrap();
     let program = subject("pointer-chase");
     let command = [program.as_str(), "--size", "16777216", "--steps", "100000"];
     let printed = nearmiss(place.path(), &[&in_user_mode("cores.toml", "1"), command.as_slice()].concat());

@@ -1,9 +1,11 @@
 //! The tests that trace programs in a guest, or have a guest of their own.
 
+mod branches;
 mod bypass;
 mod calibrated;
 mod carried;
 mod containers;
+mod cores;
 mod cut_off;
 mod diagnose;
 mod diagnosing;

@@ -25,6 +25,8 @@ use states::{Calls, Distance, Question, Requested, States};
 const MOST_QUESTIONS: usize = 512;
 /// Answers in one walk: some queries recur by a way of more cycles.
 const MOST_ANSWERS: usize = 2 * MOST_QUESTIONS;
+/// Instructions that compute one address and are kept.
+const MOST_WAYS_THROUGH: usize = 64;
 /// Loads that one address comes through.
 const MOST_LOADS: usize = 64;
 /// Instructions between a load and an access beyond which no core has both under way (Golden Cove: 512).
@@ -52,6 +54,7 @@ fn follow(graph: &Graph, times: &CoreTimes, start: Node, wanted: Requested) -> O
         calls: vec![(0, start)],
         returns: FxHashMap::default(),
         readers: FxHashMap::default(),
+        through: Vec::new(),
     };
     slice.walk(wanted);
     slice.origin()
@@ -71,6 +74,8 @@ struct Slice<'a> {
     returns: FxHashMap<Node, Returns>,
     /// Readers of locals, with their distances.
     readers: FxHashMap<Node, Distance>,
+    /// Addresses of instructions that compute the values.
+    through: Vec<u64>,
 }
 
 impl Slice<'_> {
@@ -100,7 +105,9 @@ impl Slice<'_> {
         loads.dedup_by_key(|(id, _)| *id);
         let (loads, distances) = loads.into_iter().unzip();
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
-        Origin { loads, distances, unknown: self.states.unknown(), own_chain }
+        let mut through = self.through.clone();
+        through.sort_unstable();
+        Origin { loads, distances, unknown: self.states.unknown(), own_chain, through }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Distance) {
@@ -154,6 +161,7 @@ impl Slice<'_> {
     }
 
     fn through_register(&mut self, number: u32, node: Node, register: RegisterNumber, calls: Calls, way: Distance) {
+        self.notes_way_through(node);
         let effects = self.effects(node);
         if effects.may_keep(register) {
             self.states.query(Some(number), Question::register(node, register, calls), way);
@@ -163,6 +171,13 @@ impl Slice<'_> {
             return self.states.query(Some(number), Question::register(node, register, calls), computed);
         }
         self.values(number, node, &effects, calls, computed);
+    }
+
+    fn notes_way_through(&mut self, node: Node) {
+        let address = self.graph.get(node).instruction.ip();
+        if self.through.len() < MOST_WAYS_THROUGH && !self.through.contains(&address) {
+            self.through.push(address);
+        }
     }
 
     /// Requests all values that an instruction computes with.

@@ -67,6 +67,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(contended.flat_map(|_| CONTENDED));
     names.extend(machine.core.iter().filter(|core| core.reread_cycles.is_some()).map(|_| "core.reread"));
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
+    let apart = machine.streams.iter().filter(|streams| !streams.apart_line_cycles.is_empty());
+    names.extend(apart.map(|_| "streams.apart_line"));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
     names.extend(machine.memory.first_touch_cycles.map(|_| "memory.first_touch"));

@@ -1,4 +1,5 @@
-use super::tests::interval;
+use super::super::interval::tests::interval;
+use super::super::ticks;
 use super::*;
 use nearmiss_record::units::InsnId;
 
@@ -16,6 +17,7 @@ fn behind_a_load() -> (Interval, u64) {
         instructions: 100,
         clock: ticks(100),
         pace: ticks(1),
+        at: None,
         origin: None,
     });
     assert_eq!(wait, 100, "the core waits when its window is full");
@@ -27,7 +29,7 @@ fn of_load(insn: u32) -> Origin {
 }
 
 fn redirected(interval: &mut Interval, instructions: u64, clock: u64, origin: Option<&Origin>) -> Redirected {
-    interval.mispredicts(&Decided { instructions, clock: ticks(clock), origin })
+    interval.mispredicts(&Decided { instructions, clock: ticks(clock), origin, branch: None, taken: true })
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
 use super::translation::Translation;
+use super::wrong_path::WrongPath;
 use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
 use nearmiss_record::machine::{Core, Machine};
@@ -41,42 +42,21 @@ pub(in crate::model) struct Waiting<'a> {
     pub clock: Ticks,
     /// Ticks of an instruction here.
     pub pace: Ticks,
-    /// Origin of the reference's address, if the code is known.
+    /// Address of the instruction, and origin of the reference's address, if the code is known.
+    pub at: Option<u64>,
     pub origin: Option<&'a Origin>,
-}
-
-/// A branch that was predicted wrongly.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::model) struct Decided<'a> {
-    /// Instructions that the CPU executed, the branch included.
-    pub instructions: u64,
-    /// The CPU's clock, all that was charged included.
-    pub clock: Ticks,
-    /// Origin of what decides its way, if the code is known.
-    pub origin: Option<&'a Origin>,
-}
-
-/// Waits behind a branch that was predicted wrongly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::model) struct Redirected {
-    /// The load whose value decides it.
-    pub load: Option<u32>,
-    /// Cycles until the value is there.
-    pub value_cycles: u32,
-    /// Cycles from then to the first instruction of its way.
-    pub redirect_cycles: u32,
 }
 
 /// Time at which the value of a load that missed is there.
 #[derive(Clone, Copy, Debug, Default)]
-struct Value {
-    ready: Ticks,
+pub(super) struct Value {
+    pub ready: Ticks,
     instructions: u64,
 }
 
 /// Known values of an instruction that loads.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
+pub(super) struct Load {
     /// The latest value, and the one before.
     values: [Value; 2],
     /// Time at which the address of the latest one was known.
@@ -89,7 +69,7 @@ impl Load {
     }
 
     /// The latest value from before some instruction.
-    fn before(&self, instructions: u64) -> Value {
+    pub(super) fn before(&self, instructions: u64) -> Value {
         self.values.into_iter().find(|value| value.instructions <= instructions).unwrap_or_default()
     }
 }
@@ -103,7 +83,7 @@ pub(in crate::model) struct Interval {
     charged: VecDeque<(u64, Ticks)>,
     /// Sum of those.
     ahead: Ticks,
-    loads: Vec<Load>,
+    pub(super) loads: Vec<Load>,
     /// Time at which each fill buffer is free, oldest first from `next_fill` on.
     fills: Vec<Ticks>,
     next_fill: usize,
@@ -114,7 +94,7 @@ pub(in crate::model) struct Interval {
     stored: Ticks,
     crowded: Crowded,
     contended: Contended,
-    front_end: FrontEnd,
+    pub(super) front_end: FrontEnd,
     streams: Option<Streams>,
     /// Ticks of a line on the way to the core by source, and when the next one may come.
     line_ticks: Vec<Ticks>,
@@ -126,7 +106,8 @@ pub(in crate::model) struct Interval {
     /// From a load that hits the first level to its value.
     hit: Ticks,
     /// From the decision of a branch that was predicted wrongly to the first instruction of its way.
-    redirects: Ticks,
+    pub(super) redirects: Ticks,
+    pub(super) wrong_path: WrongPath,
     /// Time at which the latest line is there that a store past the caches wrote.
     reread: Ticks,
     /// Wait of the next reference for its page, which was looked up already.
@@ -161,6 +142,7 @@ impl Interval {
             page_table: PageTable::new(machine),
             hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
             redirects: ticks(core.mispredict_cycles.into()),
+            wrong_path: WrongPath::new(core.window_instructions.into()),
             reread: 0,
             walked: 0,
             rest: 0,
@@ -201,7 +183,7 @@ impl Interval {
     pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
         self.page_table.fills(what.missed);
         let ahead = self.ahead(what.instructions);
-        let begins = what.clock - ahead.min(what.clock);
+        let begins = what.clock - (ahead + self.sooner(what)).min(what.clock);
         let wait = match what.kind {
             Kind::Fetch => self.fetch(what, begins),
             Kind::Store | Kind::NtStore => self.store(what, begins),
@@ -211,35 +193,7 @@ impl Interval {
         self.whole_cycles(wait)
     }
 
-    /// Returns the core's wait behind a branch that was predicted wrongly, in whole cycles: for the value that decides it,
-    /// with the instruction that loads the value, and until the first instruction of its way begins.
-    ///
-    /// Nothing behind the branch has begun, so that all of it waits at once, but for what the core would have waited for
-    /// an older load anyway.
-    pub fn mispredicts(&mut self, branch: &Decided<'_>) -> Redirected {
-        let ahead = self.ahead(branch.instructions);
-        let begins = branch.clock - ahead.min(branch.clock);
-        let (load, value) = self.decided_by(branch);
-        let for_value = value.saturating_sub(begins);
-        let wait = self.beyond_what_was_charged(for_value + self.redirects);
-        self.front_end.waits(branch.instructions, wait);
-        let redirect_cycles = self.whole_cycles(wait.min(self.redirects));
-        Redirected { load, value_cycles: self.whole_cycles(wait.saturating_sub(self.redirects)), redirect_cycles }
-    }
-
-    /// The load with the value that decides a branch, if one was under way, and when the value is there.
-    fn decided_by(&self, branch: &Decided<'_>) -> (Option<u32>, Ticks) {
-        let Some(origin) = branch.origin else { return (None, 0) };
-        let known = origin.loads.iter().zip(&origin.distances).filter_map(|(load, distance)| {
-            let counted = u64::from(distance.saturating_sub(COUNTED_TOGETHER));
-            let values = self.loads.get(load.0 as usize)?;
-            let value = values.before(branch.instructions.saturating_sub(counted));
-            (value.ready > 0).then_some((value.ready, load.0))
-        });
-        known.max().map_or((None, 0), |(ready, load)| (Some(load), ready))
-    }
-
-    fn whole_cycles(&mut self, wait: Ticks) -> u32 {
+    pub(super) fn whole_cycles(&mut self, wait: Ticks) -> u32 {
         let whole = wait + self.rest;
         self.rest = whole & 0xffff;
         u32::try_from(whole >> 16).unwrap_or(u32::MAX)
@@ -354,7 +308,7 @@ impl Interval {
     }
 
     /// Returns the rest of a wait at this instruction: waits charged for the near future pass meanwhile.
-    fn beyond_what_was_charged(&mut self, mut wait: Ticks) -> Ticks {
+    pub(super) fn beyond_what_was_charged(&mut self, mut wait: Ticks) -> Ticks {
         while wait > 0
             && let Some((_, charged)) = self.charged.front_mut()
         {
@@ -499,12 +453,8 @@ fn part(cycles: f64) -> Ticks {
 
 #[cfg(test)]
 #[path = "interval_tests.rs"]
-mod tests;
+pub(super) mod tests;
 
 #[cfg(test)]
 #[path = "ahead_tests.rs"]
 mod ahead_tests;
-
-#[cfg(test)]
-#[path = "branch_tests.rs"]
-mod branch_tests;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const TRANSFER: u32 = 300;
 
 /// A cycle an instruction, a window of 100, four fill buffers.
-pub(super) fn interval() -> Interval {
+pub(in super::super) fn interval() -> Interval {
     of_core(0, 0.0)
 }
 
@@ -62,6 +62,7 @@ pub(super) fn run_on(
                 instructions,
                 clock,
                 pace,
+                at: None,
                 origin,
             };
             let wait = interval.waits(&what);
@@ -88,7 +89,7 @@ pub(super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
 /// Loads and their distances.
 fn from_afar(loads: &[(u32, u32)], own_chain: Option<Chain>) -> Origin {
     let (loads, distances) = loads.iter().map(|(id, distance)| (InsnId(*id), *distance)).unzip();
-    Origin { loads, distances, unknown: false, own_chain }
+    Origin { loads, distances, own_chain, ..Origin::default() }
 }
 
 #[test]
@@ -275,6 +276,7 @@ fn lost(kind: Kind, count: u64, after: u64) -> u64 {
             instructions,
             clock: ticks(instructions + stalls),
             pace: ticks(1),
+            at: None,
             origin: None,
         }));
     }
@@ -300,6 +302,7 @@ fn lines_that_come_back_from_a_store_past_the_caches_come_one_by_one() {
                 instructions,
                 clock: ticks(instructions + stalls),
                 pace: ticks(1),
+                at: None,
                 origin: None,
             }));
         }
@@ -387,6 +390,7 @@ fn a_page_that_no_level_holds_is_walked_to() {
         instructions: 0,
         clock: 0,
         pace: ticks(1),
+        at: None,
         origin: None,
     };
     // 7 + 30 cycles for the walk, 36 for its entry in the third level instead of the second, less a window of 100.
@@ -419,6 +423,7 @@ fn end(mut interval: Interval, loads: &[TimedLoad], origins: &[(u32, Origin)]) -
             instructions,
             clock: ticks(instructions + stalls),
             pace: ticks(1),
+            at: None,
             origin: origins.iter().find(|(of, _)| *of == insn).map(|(_, origin)| origin),
         }));
     }

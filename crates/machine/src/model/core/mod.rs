@@ -26,8 +26,8 @@
 //!   access to such a line ([`contended`]).
 //! - A line of the code is requested when the front end comes to it, some instructions ahead of the core. If the line
 //!   comes late, the core stops at once, but for what it would have waited for an older load anyway.
-//! - A branch that was predicted wrongly waits for its value, and the core for the branch: no later instruction begins
-//!   before. The recording has those that a predictor of the usual kind gets wrong (`native/tap/predictor.c`).
+//! - A branch that was predicted wrongly waits for its value, and the core for the branch: later
+//!   instructions begin then, but for loads that the wrong way has as well ([`wrong_path`]). The recording has those that a predictor of the usual kind gets wrong (`native/tap/predictor.c`).
 //!
 //! A wait is charged to the reference that causes it when the stream delivers the reference, though the core gets there
 //! a window later. Waits charged ahead are remembered, so that references within the window begin when they really do.
@@ -38,11 +38,14 @@ mod contended;
 mod crowded;
 mod front_end;
 mod interval;
+mod mispredicted;
 mod page_table;
 mod streams;
 mod translation;
+mod wrong_path;
 
-pub(in crate::model) use interval::{Decided, Interval, Redirected, Waiting};
+pub(in crate::model) use interval::{Interval, Waiting};
+pub(in crate::model) use mispredicted::{Decided, Redirected};
 pub(crate) use translation::Translation;
 
 use nearmiss_record::machine::Machine;

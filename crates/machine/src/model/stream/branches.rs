@@ -32,9 +32,18 @@ impl LatestLoads {
     }
 }
 
+/// A branch that was predicted wrongly, and the way that it went.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Way {
+    pub insn: InsnId,
+    pub kernel: bool,
+    pub taken: bool,
+}
+
 impl<E: Engine, O: Observer> Replay<E, O> {
     /// Counts the instructions up to a branch that was predicted wrongly, and the waits behind it.
-    pub(in crate::model) fn mispredicts(&mut self, cpu: usize, insn: InsnId, kernel: bool, instructions: u64) {
+    pub(in crate::model) fn mispredicts(&mut self, cpu: usize, way: Way, instructions: u64) {
+        let Way { insn, kernel, taken } = way;
         let is_modelled = !(self.only_user && kernel);
         let state = &mut self.cpus[cpu];
         state.in_kernel = kernel;
@@ -44,8 +53,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             return;
         }
         let state = &mut self.cpus[cpu];
+        let place = self.codes.as_ref().and_then(|codes| codes.branch(insn));
         let origin = self.codes.as_mut().and_then(|codes| codes.decision(insn));
-        let branch = Decided { instructions: state.tally.instructions, clock: state.clock(), origin };
+        let (instructions, clock) = (state.tally.instructions, state.clock());
+        let branch = Decided { instructions, clock, origin, branch: place, taken };
         let Redirected { load, value_cycles, redirect_cycles } = state.core.mispredicts(&branch);
         let load = load.and_then(|load| state.latest_loads.of(load));
         let (for_load, for_branch) = match load {

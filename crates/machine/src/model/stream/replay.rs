@@ -5,6 +5,7 @@ use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::sites::Sites;
+use crate::model::stream::branches::Way;
 use crate::model::stream::codes::{add_all, codes_of};
 use crate::model::stream::earlier::Earlier;
 use crate::model::stream::fields::Place;
@@ -450,7 +451,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                     codes.add(block);
                 }
             }
-            Control::Branch { insn, kernel, instructions } => self.mispredicts(cpu, *insn, *kernel, *instructions),
+            Control::Branch { insn, kernel, taken, instructions } => {
+                self.mispredicts(cpu, Way { insn: *insn, kernel: *kernel, taken: *taken }, *instructions);
+            }
             Control::Halt => self.cpus[cpu].halted = true,
             Control::Mark { number: MARK_PART, .. } => self.earlier.pause(),
             Control::Fence => {

@@ -104,6 +104,7 @@ impl Cpu {
                 instructions,
                 clock,
                 pace,
+                at: codes.as_ref().and_then(|codes| codes.address(access.record.insn())),
                 origin: codes.as_mut().and_then(|codes| codes.origin(access.record.insn())),
             }),
         }
