@@ -39,6 +39,7 @@ RESULTS = {
         ("gains/contenders.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
         ("contention/table.txt", "experiments/contention/run.py", [r"^of \d+ programs", r"^gains within"]),
         ("gate/same.txt", "experiments/gate/same.py 5", [r"^(?!round|    (status|noise: |beyond))(?!#)"]),
+        ("gate/planted.txt", "experiments/gate/planted.py 5", [r"judged wrongly"]),
         ("gate/engines.txt", "experiments/gate/engines.py", [r"judged wrongly"]),
         ("gains/contenders-xeon.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
         ("cycles/zen5.txt", "experiments/cycles/run.py", [r"within 30%"]),
