@@ -69,8 +69,8 @@ const CASES: &[(&str, &str)] = &[
     ("4887cf", ""),                       // xchg %rcx,%rdi
     // calls
     ("e800000000", "memory call stores"),
-    ("ff17", "memory call"),        // call *(%rdi)
-    ("ffd0", "memory call stores"), // call *%rax
+    ("ff17", "memory call computed"),        // call *(%rdi)
+    ("ffd0", "memory call stores computed"), // call *%rax
     ("c3", "memory return loads"),
     ("f3c3", "memory return loads"),
     ("48cf", "memory fence iret"),
