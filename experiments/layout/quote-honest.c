@@ -10,8 +10,8 @@ static uint32_t rnd(void) { seed = seed * 6364136223846793005ull + 1442695040888
 #ifndef FIXED
 struct quote {
     uint32_t venue;
-    double bid, ask;
-    double bid_size, ask_size;
+    double bid, offer;
+    double bid_size, offer_size;
     double last, open;
     uint64_t stamp;
     uint32_t flags;
@@ -21,8 +21,8 @@ _Static_assert(sizeof(struct quote) == 72, "size");
 struct quote {
     uint32_t venue;
     uint32_t flags;
-    double bid, ask;
-    double bid_size, ask_size;
+    double bid, offer;
+    double bid_size, offer_size;
     double last, open;
     uint64_t stamp;
 } __attribute__((aligned(64)));
@@ -37,15 +37,15 @@ static struct quote *book_new(size_t n)
 #endif
     for (size_t i = 0; i < n; i++) {
         q[i].venue = rnd() & 15; q[i].flags = rnd() & 3;
-        q[i].bid = 100 + rnd() % 100; q[i].ask = q[i].bid + 1 + rnd() % 3;
-        q[i].bid_size = 1 + rnd() % 50; q[i].ask_size = 1 + rnd() % 50;
+        q[i].bid = 100 + rnd() % 100; q[i].offer = q[i].bid + 1 + rnd() % 3;
+        q[i].bid_size = 1 + rnd() % 50; q[i].offer_size = 1 + rnd() % 50;
         q[i].last = q[i].bid; q[i].open = q[i].bid - 2; q[i].stamp = i;
     }
     return q;
 }
 __attribute__((noinline)) static double micro_price(const struct quote *q, double skew)
 {
-    double p = (q->bid * q->ask_size + q->ask * q->bid_size) + (q->last - q->open) * skew;
+    double p = (q->bid * q->offer_size + q->offer * q->bid_size) + (q->last - q->open) * skew;
     return p + (double)(int32_t)(q->venue + q->flags + (uint32_t)(q->stamp & 1));
 }
 __attribute__((noinline)) static double replay(const struct quote *book, const uint32_t *order, size_t n, double skew)

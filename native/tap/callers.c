@@ -5,8 +5,8 @@
  * the function around it. Both are learned where calls are followed. In a pause each return address on the stack then
  * shows where the next one lies.
  *
- * No site is better than a wrong one: a word that returns behind no known call, or a call that was met at two
- * distances, leaves the object without one. The first call seen in a part has callers that nobody saw: there the way
+ * No site is better than a wrong one: a word that returns behind no known call, or a call that was seen at two
+ * distances, leaves the object without one. The first call seen in a part has callers that were not seen: there the way
  * ends, as it did for the objects of that part.
  */
 #include "engine.h"

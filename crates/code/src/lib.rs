@@ -38,7 +38,7 @@ pub struct Origin {
 /// Place of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Its address.
+    /// Address of the branch.
     pub at: u64,
     /// Where it leads; `None`: to a computed address.
     pub target: Option<u64>,

@@ -34,7 +34,7 @@ pub struct Mispredicted {
     pub cpu: u32,
     /// The branch.
     pub insn: InsnId,
-    /// It ran in kernel mode.
+    /// Executed in kernel mode.
     pub kernel: bool,
 }
 

@@ -313,7 +313,7 @@ pub enum Control<'a> {
         insn: InsnId,
         /// Executed in kernel mode.
         kernel: bool,
-        /// It did not go on behind itself.
+        /// The branch did not go on behind itself.
         taken: bool,
         /// Instructions that the vCPU executed since its previous reference or fetch, the branch included.
         instructions: u64,

@@ -194,7 +194,7 @@ fn is_of_library(name: &str, module: &str) -> bool {
     /// The last four begin names that could not be demangled.
     const NAMESPACES: &[&str] =
         &["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::", "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx"];
-    /// Their functions without a symbol have the file's name.
+    /// Functions there without a symbol have the file's name.
     const FILES: &[&str] = &["libstdc++.so", "libc++.so", "libc++abi.so"];
     let file = module.rsplit('/').next().unwrap_or(module);
     NAMESPACES.iter().any(|namespace| name.trim_start_matches('<').starts_with(namespace))

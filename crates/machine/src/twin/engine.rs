@@ -5,7 +5,8 @@ use super::cache::{Resident, Table, Went};
 use crate::model::fast::bus::Bus;
 use crate::model::fast::plan::Plan;
 use crate::model::pages::homes::Toucher;
-use crate::model::pages::places::{PageOf, Places};
+use crate::model::pages::page_of::PageOf;
+use crate::model::pages::places::Places;
 use crate::model::{Access, Drained, Engine, ModelError, ModelOptions, ModelTotals, Sites};
 use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
@@ -59,13 +60,7 @@ impl Engine for Slow {
         if access.kind == Kind::Fetch && way.is_empty() {
             return 0;
         }
-        let vaddr = access.record.vaddr();
-        let by = Toucher {
-            cpu,
-            node: self.plan.node[cpu],
-            vaddr: Some(vaddr),
-            page_of: PageOf::first_seen(access.kind, vaddr),
-        };
+        let by = Toucher::of(cpu, self.plan.node[cpu], access.kind, access.record.vaddr());
         let (modelled, home) = self.page(access.address, by);
         outcome.home = home;
         let line = way.first().map_or(1 << self.plan.unit_log2, |&at| self.tables[at].line_bytes());
@@ -104,7 +99,7 @@ impl Engine for Slow {
         if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
             return;
         }
-        self.page(address, Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None, page_of: PageOf::Program });
+        self.page(address, Toucher::before(owner, self.plan.node[owner]));
         for &at in &self.plan.others[owner] {
             let bytes = self.tables[at].line_bytes();
             for line in self.lines_of_unit(at, address) {

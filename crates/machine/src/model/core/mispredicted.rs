@@ -12,11 +12,11 @@ pub(in crate::model) struct Decided<'a> {
     pub instructions: u64,
     /// The CPU's clock, all that was charged included.
     pub clock: Ticks,
-    /// Origin of what decides its way, if the code is known.
+    /// Origin of what decides the way, if the code is known.
     pub origin: Option<&'a Origin>,
-    /// Its place, if the code is known.
+    /// Place of the branch, if the code is known.
     pub branch: Option<Branch>,
-    /// It did not go on behind itself.
+    /// The branch did not go on behind itself.
     pub taken: bool,
 }
 

@@ -1,7 +1,8 @@
 //! Places of recorded pages in the modelled machine's memory; recent pages are found by one look.
 
 use crate::model::fast::plan::PAGE_LOG2;
-use crate::model::pages::places::{PageOf, Places};
+use crate::model::pages::page_of::PageOf;
+use crate::model::pages::places::Places;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::reference::Kind;
 

@@ -22,7 +22,7 @@ use crate::model::fast::front::Front;
 use crate::model::fast::plan::{CachePath, Plan};
 use crate::model::options::{ModelError, ModelOptions};
 use crate::model::pages::homes::Toucher;
-use crate::model::pages::places::{PageOf, Places};
+use crate::model::pages::places::Places;
 use crate::model::pages::seen::Pages;
 use crate::model::quick_map::QuickMap;
 use crate::model::sites::Sites;
@@ -218,13 +218,7 @@ impl Engine for Fast {
 
     fn access(&mut self, access: &Access, outcome: &mut Outcome) -> u8 {
         let cpu = access.cpu;
-        let vaddr = access.record.vaddr();
-        let by = Toucher {
-            cpu,
-            node: self.plan.node[cpu],
-            vaddr: Some(vaddr),
-            page_of: PageOf::first_seen(access.kind, vaddr),
-        };
+        let by = Toucher::of(cpu, self.plan.node[cpu], access.kind, access.record.vaddr());
         let page = self.pages.locate(access.address, by);
         let known = self.pages.page(page);
         (outcome.home, outcome.line_paddr) = (known.home, self.line_paddr(known.modelled, access));
@@ -261,8 +255,7 @@ impl Engine for Fast {
         if self.plan.others[owner].is_empty() || self.plan.virtual_tags {
             return;
         }
-        let by = Toucher { cpu: owner, node: self.plan.node[owner], vaddr: None, page_of: PageOf::Program };
-        let page = self.pages.locate(address, by);
+        let page = self.pages.locate(address, Toucher::before(owner, self.plan.node[owner]));
         let unit = address >> self.plan.unit_log2 << self.plan.unit_log2;
         for i in 0..self.plan.others[owner].len() {
             let at = self.plan.others[owner][i];

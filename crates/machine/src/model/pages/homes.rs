@@ -1,9 +1,9 @@
 //! Node of a page under a policy's rules.
 
-use crate::model::pages::places::PageOf;
+use crate::model::pages::page_of::PageOf;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::policy::{Home, HomeRule};
-use nearmiss_record::reference::{Control, HeapOp};
+use nearmiss_record::reference::{Control, HeapOp, Kind};
 use std::collections::BTreeMap;
 
 /// Toucher of a page.
@@ -16,6 +16,18 @@ pub(crate) struct Toucher {
     pub vaddr: Option<u64>,
     /// User of the page, if this is its first reference.
     pub page_of: PageOf,
+}
+
+impl Toucher {
+    /// The CPU of this number and node makes a reference of a kind.
+    pub fn of(cpu: usize, node: u8, kind: Kind, vaddr: u64) -> Self {
+        Toucher { cpu, node, vaddr: Some(vaddr), page_of: PageOf::first_seen(kind, vaddr) }
+    }
+
+    /// The CPU of this number and node touched the page before.
+    pub fn before(cpu: usize, node: u8) -> Self {
+        Toucher { cpu, node, vaddr: None, page_of: PageOf::Program }
+    }
 }
 
 /// The rules, and the tasks and heap blocks that they refer to.

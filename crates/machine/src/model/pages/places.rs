@@ -2,10 +2,11 @@
 
 use crate::model::options::ModelOptions;
 use crate::model::pages::homes::{Homes, Toucher};
+use crate::model::pages::page_of::PageOf;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::{Machine, Placement};
 use nearmiss_record::policy::{HomePolicy, Policy};
-use nearmiss_record::reference::{Control, Kind};
+use nearmiss_record::reference::Control;
 
 /// Places pages. A page that a home policy moves to another node keeps the frame that the placement gave it in its
 /// recorded node: homes change latencies and classes, not sets.
@@ -29,24 +30,6 @@ pub(crate) struct Places {
 struct Next {
     of_programs: u64,
     of_kernel: u64,
-}
-
-/// User of a page that is placed, as its first reference shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PageOf {
-    /// User mode refers to it, or the kernel begins to write it at its first byte: it clears the page or copies into it.
-    Program,
-    /// What the kernel keeps for itself.
-    Kernel,
-}
-
-impl PageOf {
-    /// Returns the user by a reference's kind and virtual address.
-    pub fn first_seen(kind: Kind, vaddr: u64) -> Self {
-        let in_user_half = vaddr >> 63 == 0;
-        let begins = kind == Kind::Store && vaddr & 0xfff == 0;
-        if in_user_half || begins { PageOf::Program } else { PageOf::Kernel }
-    }
 }
 
 impl Places {
@@ -155,6 +138,7 @@ fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::describe::preset;
+    use nearmiss_record::reference::Kind;
 
     #[test]
     fn what_the_kernel_keeps_moves_no_page_of_a_program() {

@@ -3,7 +3,8 @@
 use crate::model::cache::spot::Spot;
 use crate::model::fast::plan::PAGE_LOG2;
 use crate::model::pages::homes::Toucher;
-use crate::model::pages::places::{PageOf, Places};
+use crate::model::pages::page_of::PageOf;
+use crate::model::pages::places::Places;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::reference::Control;
 

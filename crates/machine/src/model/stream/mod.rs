@@ -14,6 +14,7 @@ mod earlier;
 mod fields;
 pub(in crate::model) mod hands;
 pub(in crate::model) mod instructions;
+mod latest_loads;
 pub(in crate::model) mod misses;
 pub(in crate::model) mod parting;
 pub(in crate::model) mod placing;

@@ -5,7 +5,6 @@ use crate::model::core::{Core, Ticks};
 use crate::model::engine::{Access, Engine};
 use crate::model::options::{ModelError, ModelOptions, Position};
 use crate::model::sites::Sites;
-use crate::model::stream::branches::Way;
 use crate::model::stream::codes::{add_all, codes_of};
 use crate::model::stream::earlier::Earlier;
 use crate::model::stream::fields::Place;
@@ -106,16 +105,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             );
         }
         let line_log2 = [lines(CacheKind::Data), lines(CacheKind::Instruction)];
-        let nearest = line_log2[0].min(line_log2[1]);
-        let comes_cut = filter.line_log2 != 0 && filter.line_log2 <= nearest;
+        let comes_cut = (1..=line_log2[0].min(line_log2[1])).contains(&filter.line_log2);
         let cuts = !comes_cut || rules.moves();
         let joins = filter.line_log2 > 0 && line_log2[0].max(line_log2[1]) > filter.line_log2;
         let virtual_tags = !options.coherence && machine.caches.iter().any(|c| c.index == Index::Virtual);
-        let node_of = |cpu| engine.node(cpu as usize);
         let pace = (machine.cycles_per_instruction.max(0.0) * 65536.0).round() as Ticks;
         Ok(Replay {
             cpus: (0..options.cpus)
-                .map(|cpu| Cpu::new(node_of(cpu), pace, Core::new(machine, &policy.pages)))
+                .map(|cpu| Cpu::new(engine.node(cpu as usize), pace, Core::new(machine, &policy.pages)))
                 .collect(),
             chunk_totals: vec![0; recorded_cpus],
             placing,
@@ -451,9 +448,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
                     codes.add(block);
                 }
             }
-            Control::Branch { insn, kernel, taken, instructions } => {
-                self.mispredicts(cpu, Way { insn: *insn, kernel: *kernel, taken: *taken }, *instructions);
-            }
+            Control::Branch { .. } => self.mispredicts(cpu, &control),
             Control::Halt => self.cpus[cpu].halted = true,
             Control::Mark { number: MARK_PART, .. } => self.earlier.pause(),
             Control::Fence => {
@@ -488,9 +483,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let reread = self.written_around.as_mut().and_then(|lines| lines.reread(access, missed));
         outcome.stall_cycles = state.waits(&mut self.codes, access, missed, reread, outcome);
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
-        if missed != 0 {
-            state.latest_loads.note(access, state.node, outcome);
-        }
+        state.latest_loads.note(access, missed, state.node, outcome);
         if outcome.is_first_touch() {
             state.tally.first_touch_cycles += u64::from(outcome.stall_cycles);
         }

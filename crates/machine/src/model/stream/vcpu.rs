@@ -2,8 +2,8 @@
 
 use crate::model::core::{Core, Ticks, Waiting, ticks};
 use crate::model::engine::{Access, Drained, Quiet};
-use crate::model::stream::branches::LatestLoads;
 use crate::model::stream::instructions::Instructions;
+use crate::model::stream::latest_loads::LatestLoads;
 use crate::model::stream::misses::Misses;
 use crate::observer::Observer;
 use crate::observer::Outcome;
