@@ -50,8 +50,9 @@ static __attribute__((noinline)) void shown(struct vcpu *v, const struct branch 
     if (likely(!went_wrong(predictors[v->index], b, next)))
         return;
     const uint64_t since = v->instructions[USER] + v->instructions[KERNEL] - v->instructions_reported;
-    const unsigned went = next == b->behind ? 0 : NM_B_TAKEN;
-    ring_control(v, NM_C_BRANCH, insn_id(b->insn), (b->insn->flags & NM_I_KERNEL ? NM_B_KERNEL : 0) | went, since, NULL, 0);
+    const unsigned mode = b->insn->flags & NM_I_KERNEL ? NM_B_KERNEL : 0;
+    const unsigned way = next == b->behind ? 0 : NM_B_TAKEN;
+    ring_control(v, NM_C_BRANCH, insn_id(b->insn), mode | way, since, NULL, 0);
 }
 
 static void on_block(unsigned index, void *vaddr)
