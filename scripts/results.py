@@ -22,6 +22,8 @@ RESULTS = {
         ("recall/first.txt", "experiments/recall/run.py", [r"found in every shape", r"counted right", r"right side", r"^twins with"]),
         ("recall/second.txt", "experiments/recall/run.py", [r"found in every shape", r"counted right", r"right side", r"^twins with"]),
         ("recall/headline.txt", "experiments/recall/headline.py", [r"^headlines that name"]),
+        ("names/table.txt", "experiments/names/run.py", [r"programs: the heaviest"]),
+        ("names/diagnose.txt", "experiments/names/run.py --diagnose", [r"programs: the heaviest"]),
         ("recall/healthy.txt", "experiments/recall/healthy.py", [r"^commands with a false finding"]),
         ("local/shapes.txt", "experiments/local/shapes.py", [r"wanted"]),
         ("pair/shapes.txt", "experiments/pair/shapes.py", [r": (right|WRONG)"]),
