@@ -156,9 +156,14 @@ void engine_check_vcpu(uint32_t index)
 
 uint64_t engine_page(uint32_t index, uint64_t vaddr)
 {
-    if (!qemu_get_cpu || !cpu_get_phys_page_debug)
-        return NO_PAGE;
-    const uint64_t physical = cpu_get_phys_page_debug(qemu_get_cpu((int)index), vaddr & ~(uint64_t)4095);
+    uint64_t physical = ~0ULL;
+    vaddr &= ~(uint64_t)4095;
+    if (qemu_plugin_translate_vaddr) {
+        if (!qemu_plugin_translate_vaddr(vaddr, &physical))
+            return NO_PAGE;
+    } else if (qemu_get_cpu && cpu_get_phys_page_debug) {
+        physical = cpu_get_phys_page_debug(qemu_get_cpu((int)index), vaddr);
+    }
     const uint64_t offset = physical == ~0ULL ? ~0ULL : ram_of_physical(physical);
     return offset == ~0ULL ? NO_PAGE : offset >> 12;
 }

@@ -81,6 +81,8 @@ __attribute__((weak)) QEMU_IMPORT void tlb_flush(void *cpu);
 __attribute__((weak)) QEMU_IMPORT void tlb_set_page(void *cpu, uint64_t vaddr, uint64_t paddr, int prot, int mmu_idx,
                                                     uint64_t size);
 __attribute__((weak)) QEMU_IMPORT uint64_t cpu_get_phys_page_debug(void *cpu, uint64_t vaddr); /* ~0: none */
+/* In the place of the last one from version 5 on: of the vCPU that runs. */
+__attribute__((weak)) QEMU_IMPORT bool qemu_plugin_translate_vaddr(uint64_t vaddr, uint64_t *physical);
 /* The clock of the guest, in nanoseconds: of its instructions, where QEMU counts them. */
 enum { QEMU_CLOCK_VIRTUAL = 1, QEMU_NANOSECONDS = 1 };
 /* Larger than any release's QEMUTimer. */

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `nearmiss/baseline/2`.
-pub const SCHEMA: &str = "nearmiss/baseline/2";
+/// `nearmiss/baseline/3`.
+pub const SCHEMA: &str = "nearmiss/baseline/3";
 
 crate::schema::is_record!(Baseline);
 

@@ -148,6 +148,17 @@ pub struct Tally {
     /// Repeated work does not pay them again. Older records do not have them.
     #[serde(default)]
     pub first_touch_cycles: u64,
+    /// Stall cycles of these that waited for the way of a mispredicted branch: no miss is their reason. Older records do
+    /// not have them.
+    #[serde(default)]
+    pub mispredicted_cycles: u64,
+}
+
+impl Tally {
+    /// Stall cycles that waited for caches, memory or the bus.
+    pub fn waits(&self) -> u64 {
+        self.stall_cycles.saturating_sub(self.mispredicted_cycles)
+    }
 }
 
 impl AddAssign<&Tally> for Tally {
@@ -160,6 +171,7 @@ impl AddAssign<&Tally> for Tally {
         self.cycles += other.cycles;
         self.stall_cycles += other.stall_cycles;
         self.first_touch_cycles += other.first_touch_cycles;
+        self.mispredicted_cycles += other.mispredicted_cycles;
         if self.levels.len() < other.levels.len() {
             self.levels.resize(other.levels.len(), LevelTally::default());
         }

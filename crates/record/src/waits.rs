@@ -1,7 +1,8 @@
 //! Waits of a run: the stall cycles of its functions and objects, divided by the reason of the misses.
 //!
-//! A row's stall cycles are counted; their misses are not recorded with them. So they are divided in proportion to
-//! misses × the cost of a miss of that level over a hit. The parts of a row add up to its stall cycles, rounding aside.
+//! A row's stall cycles are counted, those behind mispredicted branches apart; the misses of the others are not recorded
+//! with them. So they are divided in proportion to misses × the cost of a miss of that level over a hit. The parts of a
+//! row add up to its stall cycles, rounding aside.
 
 use crate::machine::Machine;
 use crate::model::{FunctionRow, MissClass, ModelRecord, ObjectKind, Tally};
@@ -29,11 +30,13 @@ pub enum Reason {
     RemoteMemory,
     /// Write buffers, a busy bus, invalidations.
     Other,
+    /// The way of a branch that was predicted wrongly.
+    Misprediction,
 }
 
 impl Reason {
     /// In the order of their numbers; the first six are those of [`MissClass`].
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::FirstTouch,
         Reason::TrueSharing,
         Reason::FalseSharing,
@@ -42,11 +45,12 @@ impl Reason {
         Reason::Capacity,
         Reason::RemoteMemory,
         Reason::Other,
+        Reason::Misprediction,
     ];
 
     /// Whether another policy, layout or machine of the same size could save such a wait.
     pub fn can_be_saved(self) -> bool {
-        !matches!(self, Reason::FirstTouch | Reason::Other)
+        !matches!(self, Reason::FirstTouch | Reason::Other | Reason::Misprediction)
     }
 
     /// For people; `level` is where most of it was waited for.
@@ -60,12 +64,13 @@ impl Reason {
             Reason::Capacity => format!("capacity misses of {level}"),
             Reason::RemoteMemory => "the memory of another node".to_owned(),
             Reason::Other => "write buffers and the bus".to_owned(),
+            Reason::Misprediction => "mispredicted branches".to_owned(),
         }
     }
 }
 
 /// Cycles by reason, indexed by `Reason as usize`.
-pub type ByReason = [u64; 8];
+pub type ByReason = [u64; Reason::ALL.len()];
 
 /// One thing that the command waits for; *modelled*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +120,7 @@ impl<'a> Waits<'a> {
 
     /// The stall cycles of a row by reason.
     pub fn of(&self, tally: &Tally) -> ByReason {
-        let mut weights = [0.0; 8];
+        let mut weights = [0.0; Reason::ALL.len()];
         for class in MissClass::ALL {
             weights[class as usize] = self.weights(tally, class).iter().sum();
         }
@@ -125,12 +130,11 @@ impl<'a> Waits<'a> {
         let whole: f64 = weights.iter().sum();
         let mut parts = ByReason::default();
         if whole == 0.0 {
-            parts[Reason::Other as usize] = tally.stall_cycles;
-            return parts;
+            parts[Reason::Other as usize] = tally.waits();
+        } else {
+            parts = weights.map(|weight| (tally.waits() as f64 * weight / whole).round() as u64);
         }
-        for (part, weight) in parts.iter_mut().zip(weights) {
-            *part = (tally.stall_cycles as f64 * weight / whole).round() as u64;
-        }
+        parts[Reason::Misprediction as usize] = tally.mispredicted_cycles;
         parts
     }
 

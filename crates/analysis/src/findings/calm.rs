@@ -90,7 +90,12 @@ fn waiting(traced: &Traced) -> String {
     let named: Vec<String> = named.map(|(words, cycles)| format!("{} for {words}", share(*cycles))).collect();
     let named = if named.is_empty() { String::new() } else { format!(": {}", listed(&named, "and")) };
     let waits = share(totals.stall_cycles);
-    format!("{waits} of {recorded} (modelled{}) waits for caches and memory{named}", beyond_the_parts(model))
+    let what = if totals.mispredicted_cycles * 100 >= totals.cycles {
+        "caches, memory and branches"
+    } else {
+        "caches and memory"
+    };
+    format!("{waits} of {recorded} (modelled{}) waits for {what}{named}", beyond_the_parts(model))
 }
 
 /// Clause on the share of the waits where what was not recorded counts as well.

@@ -19,8 +19,8 @@ fn refused(directory: &Path, arguments: &[&str]) -> String {
 fn bad_use_is_refused_in_one_line_with_the_way_out() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("other.json"), r#"{"schema":"nearmiss/model/2"}"#).unwrap();
-    std::fs::write(place.path().join("damaged.json"), r#"{"schema":"nearmiss/baseline/2"}"#).unwrap();
-    std::fs::write(place.path().join("older.json"), r#"{"schema":"nearmiss/baseline/1"}"#).unwrap();
+    std::fs::write(place.path().join("damaged.json"), r#"{"schema":"nearmiss/baseline/3"}"#).unwrap();
+    std::fs::write(place.path().join("older.json"), r#"{"schema":"nearmiss/baseline/2"}"#).unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["-m", "host", "true", "true"], "name one of `nearmiss machine list`, such as zen4-genoa"),
         (&["-m", "no-such-machine", "true", "true"], "no-such-machine"),
@@ -32,7 +32,7 @@ fn bad_use_is_refused_in_one_line_with_the_way_out() {
         (&["--max-worse", "speed=1%", "true", "true"], "no figure is called `speed`"),
         (&["--against", "none.json", "--", "true"], "none.json: no such file or directory"),
         (&["--against", "other.json", "--", "true"], "schema `nearmiss/model/2`"),
-        (&["--against", "older.json", "--", "true"], "this nearmiss reads `nearmiss/baseline/2`: write it again"),
+        (&["--against", "older.json", "--", "true"], "this nearmiss reads `nearmiss/baseline/3`: write it again"),
         (&["--against", "damaged.json", "--", "true"], "write it again with `nearmiss gate --write`"),
         (&["--write", "none/base.json", "--", "true"], "no such place for a file"),
         (&["--write", "base.json", "true", "true"], "cannot be used with"),

@@ -33,7 +33,11 @@ fn mispredicted(place: &Path, word: &str) -> u64 {
     let output = Command::new(env!("CARGO_BIN_EXE_nearmiss")).current_dir(place).args(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let model: Value = serde_json::from_slice(&std::fs::read(place.join("model.json")).unwrap()).unwrap();
-    model["stalls"]["mispredicted"].as_u64().unwrap_or_else(|| panic!("{model:#}"))
+    let whole = model["stalls"]["mispredicted"].as_u64().unwrap_or_else(|| panic!("{model:#}"));
+    let tallies = model["functions"].as_array().unwrap().iter().map(|row| &row["tally"]);
+    let by_function: u64 = tallies.map(|tally| tally["mispredicted_cycles"].as_u64().unwrap()).sum();
+    assert_eq!([by_function, model["totals"]["mispredicted_cycles"].as_u64().unwrap()], [whole; 2]);
+    whole
 }
 
 #[test]

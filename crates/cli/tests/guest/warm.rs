@@ -35,7 +35,9 @@ fn the_run_reports_how_the_run_ahead_ended() {
     let warm = manifest.warm.unwrap();
     let time_ns = warm.run.as_ref().unwrap().time_ns;
     assert_eq!(warm.run, Some(WarmRun { time_ns, exit_status: Some(3), signal: None, cut: false }));
-    assert!(warm.files >= 3 && warm.bytes > 1 << 20 && warm.time_ns > time_ns && time_ns > 0, "{warm:?}");
+    assert!(warm.time_ns > time_ns && time_ns > 0, "{warm:?}");
+    // The time for reading ahead may be over on a busy machine before the first file is open.
+    assert!(warm.cut || (warm.files >= 3 && warm.bytes > 1 << 20), "{warm:?}");
     let note = "the run ahead exited with status 3, the recorded run exited with status 0";
     assert!(manifest.notes.iter().any(|kept| kept.starts_with(note)), "{:?}", manifest.notes);
     let page = String::from_utf8_lossy(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -25,6 +25,7 @@ impl Slice<'_> {
             self.states.query(Some(number), question, way);
         }
         if !overlapping.is_empty() {
+            self.notes_way_through(node);
             self.values(number, node, &stored(effects), calls, way);
         }
     }

@@ -62,6 +62,7 @@ pub(super) fn difference(whole: &Tally, part: &Tally, exceeded: &mut bool) -> Ta
         cycles: less(whole.cycles, part.cycles),
         stall_cycles: less(whole.stall_cycles, part.stall_cycles),
         first_touch_cycles: less(whole.first_touch_cycles, part.first_touch_cycles),
+        mispredicted_cycles: less(whole.mispredicted_cycles, part.mispredicted_cycles),
     };
     for (mine, theirs) in rest.levels.iter_mut().zip(&part.levels) {
         let mut classes = |a: &mut ByClass, b: &ByClass| a.iter_mut().zip(b).for_each(|(a, b)| *a = less(*a, *b));

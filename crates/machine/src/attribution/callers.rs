@@ -53,8 +53,8 @@ impl Callers {
 
     /// The kernel waited while a task of the command ran.
     #[inline]
-    pub fn waited(&mut self, vcpu: usize, stall_cycles: u32) {
-        self.cpus[vcpu].stall_cycles += u64::from(stall_cycles);
+    pub fn waited(&mut self, vcpu: usize, stall_cycles: u64) {
+        self.cpus[vcpu].stall_cycles += stall_cycles;
     }
 
     /// Another task runs.

@@ -18,7 +18,8 @@ impl Attribution {
         if self.running.owner(vcpu) == Owner::Command {
             self.parts.add_mispredicted(cycles.into());
         }
-        self.add_wait(vcpu, record, None, &Outcome::default(), cycles);
+        let count = Count { mispredicted_cycles: cycles.into(), ..late(cycles) };
+        self.add_wait(vcpu, record, None, &Outcome::default(), count);
     }
 
     /// Adds a wait for a reference that was counted before.
@@ -30,37 +31,35 @@ impl Attribution {
         }
         let (object, _) = self.tracker.find(self.cpus[vcpu].pid, record.vaddr(), record.physical_page());
         let object = self.tracker.objects.piece(object, record.vaddr());
-        self.add_wait(vcpu, record, Some(object), outcome, cycles);
+        self.add_wait(vcpu, record, Some(object), outcome, late(cycles));
     }
 
     /// Adds cycles that were waited for a reference, or for an instruction, which was counted before.
-    fn add_wait(&mut self, vcpu: usize, record: Record, object: Option<ObjectId>, outcome: &Outcome, cycles: u32) {
-        let count = Count { times: 0, stall_cycles: cycles.into() };
+    fn add_wait(&mut self, vcpu: usize, record: Record, object: Option<ObjectId>, outcome: &Outcome, count: Count) {
         match self.running.owner(vcpu) {
             Owner::Command => {
                 if record.is_kernel() {
-                    self.callers.waited(vcpu, cycles);
+                    self.callers.waited(vcpu, count.stall_cycles);
                 }
                 let cpu = &self.cpus[vcpu];
                 let (task, context, outcome) = (cpu.task, cpu.context, *outcome);
                 self.add(&Miss { vcpu, task, context, object, again: true, record, outcome }, count);
             }
-            Owner::Others => {
-                let insn = row(&mut self.insns[Owner::Others as usize], record);
-                let task = &mut self.tasks.rows[self.cpus[vcpu].task as usize];
-                for row in [&mut insn.misses, &mut task.misses[usize::from(record.is_kernel())]] {
-                    self.ledger.add_all(row, record, outcome, count);
-                }
-            }
+            Owner::Others => self.count_of_others(vcpu, record, outcome, count),
             apart => self.ledger.add_all(&mut self.apart[apart as usize], record, outcome, count),
         }
     }
 
-    pub(super) fn count_outcome_of_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome) {
+    pub(super) fn count_of_others(&mut self, vcpu: usize, record: Record, outcome: &Outcome, count: Count) {
         let insn = row(&mut self.insns[Owner::Others as usize], record);
         let task = &mut self.tasks.rows[self.cpus[vcpu].task as usize];
         for row in [&mut insn.misses, &mut task.misses[usize::from(record.is_kernel())]] {
-            self.ledger.add(row, record, outcome);
+            self.ledger.add_all(row, record, outcome, count);
         }
     }
+}
+
+/// A wait for what was counted before.
+fn late(cycles: u32) -> Count {
+    Count { times: 0, stall_cycles: cycles.into(), mispredicted_cycles: 0 }
 }

@@ -9,6 +9,16 @@ use nearmiss_record::reference::{FLAG_CONT, Kind, Record};
 pub(super) struct Count {
     pub times: u64,
     pub stall_cycles: u64,
+    /// Stall cycles of these behind branches that were predicted wrongly.
+    pub mispredicted_cycles: u64,
+}
+
+impl Count {
+    /// A miss that was counted once.
+    #[inline]
+    pub fn once(outcome: &Outcome) -> Self {
+        Count { times: 1, stall_cycles: outcome.stall_cycles.into(), mispredicted_cycles: 0 }
+    }
 }
 
 /// References and fetches, whether they hit or missed.
@@ -84,6 +94,7 @@ struct Slot {
     bus: BusTally,
     stall_cycles: u64,
     first_touch_cycles: u64,
+    mispredicted_cycles: u64,
 }
 
 /// Misses of a row: indices into the [`Ledger`], 0 while there are none.
@@ -107,7 +118,7 @@ impl Ledger {
     /// Adds the outcome of `record` to `row`.
     #[inline]
     pub fn add(&mut self, row: &mut Row, record: Record, outcome: &Outcome) {
-        self.add_all(row, record, outcome, Count { times: 1, stall_cycles: u64::from(outcome.stall_cycles) });
+        self.add_all(row, record, outcome, Count::once(outcome));
     }
 
     /// Adds the outcomes of `count` records like this one.
@@ -127,6 +138,7 @@ impl Ledger {
             outcome.add_traffic_of(count.times, &mut slot.bus);
         }
         slot.stall_cycles += count.stall_cycles;
+        slot.mispredicted_cycles += count.mispredicted_cycles;
         if outcome.is_first_touch() {
             slot.first_touch_cycles += count.stall_cycles;
         }
@@ -151,8 +163,8 @@ impl Ledger {
                     _ => level.fetch_misses = *misses,
                 }
             }
-            let Slot { bus, stall_cycles, first_touch_cycles, .. } = *slot;
-            tally += &Tally { bus, stall_cycles, first_touch_cycles, ..Tally::default() };
+            let Slot { bus, stall_cycles, first_touch_cycles, mispredicted_cycles, .. } = *slot;
+            tally += &Tally { bus, stall_cycles, first_touch_cycles, mispredicted_cycles, ..Tally::default() };
         }
         tally
     }

@@ -267,13 +267,13 @@ impl Attribution {
         let cpu = &mut self.cpus[vcpu];
         match self.running.owner(vcpu) {
             Owner::Command => {}
-            Owner::Others => return self.count_outcome_of_others(vcpu, record, outcome),
+            Owner::Others => return self.count_of_others(vcpu, record, outcome, Count::once(outcome)),
             apart => return self.ledger.add(&mut self.apart[apart as usize], record, outcome),
         }
         self.parts.add_stall(outcome);
         let (kernel, pid) = (record.is_kernel(), cpu.pid);
         if kernel {
-            self.callers.waited(vcpu, outcome.stall_cycles);
+            self.callers.waited(vcpu, outcome.stall_cycles.into());
         }
         self.pressure.count(record, outcome);
         let mut miss =

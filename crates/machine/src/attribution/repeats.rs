@@ -77,16 +77,16 @@ impl Repeats {
         let likeness = miss.likeness();
         let [a, b, c, d] = likeness;
         let at = (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-        let stall_cycles = u64::from(miss.outcome.stall_cycles);
+        let once = Count::once(&miss.outcome);
         let place = &mut self.kinds[at as usize % KINDS];
         if let Some(kind) = place.as_mut().filter(|kind| kind.likeness == likeness) {
             kind.more.times += 1;
-            kind.more.stall_cycles += stall_cycles;
+            kind.more.stall_cycles += once.stall_cycles;
             return None;
         }
         let before = place.replace(Kind { likeness, miss: *miss, more: Count::default() });
         let due = before.filter(|kind| kind.more.times > 0).map(|kind| (kind.miss, kind.more));
-        Some((due, Count { times: 1, stall_cycles }))
+        Some((due, once))
     }
 
     /// Returns the misses that are not in the tables yet, and empties the list.

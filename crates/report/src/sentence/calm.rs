@@ -47,6 +47,7 @@ fn waiting(report: &Report, ranked: &Ranked<'_>) -> String {
     let most = Reason::ALL.into_iter().max_by_key(|reason| ranked.cycles(*reason)).unwrap_or(Reason::Other);
     let cycles = ranked.cycles(most);
     if (totals.stall_cycles as f64) < LEAST_SHARE * totals.cycles as f64 {
+        let share = spoken_percent(totals.waits(), totals.cycles);
         return format!("only {share} of the command's cycles wait for caches or memory");
     }
     if cycles.saturating_mul(2) < totals.stall_cycles {
@@ -54,7 +55,7 @@ fn waiting(report: &Report, ranked: &Ranked<'_>) -> String {
     }
     let why = if most == Reason::FirstTouch { ", as any cache would" } else { "" };
     let what = match most {
-        Reason::FirstTouch | Reason::Other => most.words(""),
+        Reason::FirstTouch | Reason::Other | Reason::Misprediction => most.words(""),
         _ => "misses of many functions".to_owned(),
     };
     format!("{share} of the command's cycles wait, most for {what}{}{why}", ranked.place(most))

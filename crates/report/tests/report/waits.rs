@@ -38,7 +38,19 @@ fn the_parts_of_a_wait_add_up_to_it_and_follow_what_a_miss_costs() {
 fn a_wait_without_a_miss_has_no_better_reason() {
     let b = program();
     let tally = Tally { stall_cycles: 77, ..Tally::default() };
-    assert_eq!(Waits::new(&b.model).of(&tally), [0, 0, 0, 0, 0, 0, 0, 77]);
+    assert_eq!(Waits::new(&b.model).of(&tally), [0, 0, 0, 0, 0, 0, 0, 77, 0]);
+}
+
+#[test]
+fn no_miss_is_the_reason_of_a_wait_behind_a_branch() {
+    let mut b = program();
+    b.event(Event { object: "table", count: 1_000, missed: &[Conflict], ..Event::default() });
+    let misses = b.model.totals.stall_cycles;
+    b.model.totals.stall_cycles += 5_000;
+    b.model.totals.mispredicted_cycles = 5_000;
+    let parts = Waits::new(&b.model).of(&b.model.totals);
+    assert_eq!([parts[Reason::Conflict as usize], parts[Reason::Misprediction as usize]], [misses, 5_000]);
+    assert!(!Reason::Misprediction.can_be_saved());
 }
 
 #[test]

@@ -74,6 +74,22 @@ impl PartTotals {
     }
 }
 
+/// Parts of at most 0.15 s or 200,000 records, for 3 s.
+fn short_parts() -> Parts {
+    Parts {
+        followed: Duration::ZERO,
+        first: 150 * MS,
+        first_records: 200_000,
+        longest: 150 * MS,
+        records: 200_000,
+        pauses: Pauses::Growing { first: 60 * MS, by: 1.4 },
+        whole: 3000 * MS,
+        all_records: u64::MAX,
+        paused_ns_a_second: 0,
+        period_ns: 0,
+    }
+}
+
 fn record(qemu: QemuBinary, cpus: u32, plan: Parts) -> Option<(PartTotals, Recorded)> {
     let kernel = KernelImage::newest().inspect_err(|error| println!("skipped: {error}")).ok()?;
     let _turn = turn();
@@ -137,18 +153,7 @@ fn once_it_works(
 fn parts_are_whole_and_the_command_ends_with_the_plan() {
     under_each_engine(|qemu| {
         for cpus in [1, 2] {
-            let plan = Parts {
-                followed: Duration::ZERO,
-                first: 150 * MS,
-                first_records: 200_000,
-                longest: 150 * MS,
-                records: 200_000,
-                pauses: Pauses::Growing { first: 60 * MS, by: 1.4 },
-                whole: 3000 * MS,
-                all_records: u64::MAX,
-                paused_ns_a_second: 0,
-                period_ns: 0,
-            };
+            let plan = short_parts();
             let stores = |seen: &PartTotals| seen.stores.iter().skip(1).filter(|stores| **stores > 0).count();
             let works = |seen: &PartTotals| seen.objects > 0 && stores(seen) >= 2;
             let Some((seen, recorded)) = once_it_works(&qemu, cpus, plan, works) else { return };
@@ -171,16 +176,12 @@ fn parts_are_whole_and_the_command_ends_with_the_plan() {
 fn objects_of_a_pause_are_seen_though_no_part_saw_one() {
     under_each_engine(|qemu| {
         let plan = Parts {
-            followed: Duration::ZERO,
             first: MS,
             first_records: u64::MAX,
             longest: MS,
             records: u64::MAX,
             pauses: Pauses::Growing { first: 60_000 * MS, by: 1.0 },
-            whole: 3000 * MS,
-            all_records: u64::MAX,
-            paused_ns_a_second: 0,
-            period_ns: 0,
+            ..short_parts()
         };
         let Some((_, recorded)) = once_it_works(&qemu, 1, plan, |seen| seen.objects > 0) else { return };
         assert_eq!(recorded.covered.parts, 1);
@@ -194,15 +195,10 @@ fn objects_of_followed_pauses_have_their_call_sites() {
         for cpus in [1, 2] {
             let plan = Parts {
                 followed: 3000 * MS,
-                first: 150 * MS,
-                first_records: 200_000,
-                longest: 150 * MS,
-                records: 200_000,
                 pauses: Pauses::Filling,
                 whole: 2000 * MS,
                 all_records: 1_000_000,
-                paused_ns_a_second: 0,
-                period_ns: 0,
+                ..short_parts()
             };
             let works = |seen: &PartTotals| seen.followed.1 > 0 && seen.stores.iter().skip(1).any(|stores| *stores > 0);
             let Some((seen, recorded)) = once_it_works(&qemu, cpus, plan, works) else { return };
@@ -218,18 +214,7 @@ fn objects_of_followed_pauses_have_their_call_sites() {
 #[test]
 fn objects_of_a_pause_have_the_call_sites_that_a_part_saw() {
     under_each_engine(|qemu| {
-        let plan = Parts {
-            followed: Duration::ZERO,
-            first: 150 * MS,
-            first_records: 200_000,
-            longest: 150 * MS,
-            records: 200_000,
-            pauses: Pauses::Growing { first: 300 * MS, by: 1.4 },
-            whole: 3000 * MS,
-            all_records: u64::MAX,
-            paused_ns_a_second: 0,
-            period_ns: 0,
-        };
+        let plan = Parts { pauses: Pauses::Growing { first: 300 * MS, by: 1.4 }, ..short_parts() };
         let works = |seen: &PartTotals| seen.parts >= 2 && seen.sites.len() > 100;
         let Some((seen, recorded)) = once_it_works(&qemu, 1, plan, works) else { return };
         let caller = |context: u32| recorded.side.contexts[context as usize].parent;
@@ -247,16 +232,13 @@ fn objects_of_a_pause_have_the_call_sites_that_a_part_saw() {
 fn a_hundred_parts_do_no_harm() {
     under_each_engine(|qemu| {
         let plan = Parts {
-            followed: Duration::ZERO,
             first: 15 * MS,
             first_records: u64::MAX,
             longest: 15 * MS,
             records: u64::MAX,
             pauses: Pauses::Growing { first: 15 * MS, by: 1.0 },
             whole: 6_000 * MS,
-            all_records: u64::MAX,
-            paused_ns_a_second: 0,
-            period_ns: 0,
+            ..short_parts()
         };
         let Some((_, recorded)) = record(qemu, 2, plan) else { return };
         assert_eq!(recorded.cut, None);

@@ -185,6 +185,7 @@ fn assert_sums(record: &ModelRecord) {
     assert_eq!(cpus.cycles, record.totals.cycles, "cycles of CPUs");
     assert_eq!(record.stalls.total(), record.totals.stall_cycles, "stalls");
     assert_eq!(record.stalls.first_touch, record.totals.first_touch_cycles, "first touches");
+    assert_eq!(record.stalls.mispredicted, record.totals.mispredicted_cycles, "mispredicted branches");
     let bins = record.page_offsets.user.iter().chain(&record.page_offsets.kernel).sum::<u64>();
     assert_eq!(bins, record.totals.bus.transactions(), "page offsets");
     for level in 0..LEVELS {

@@ -31,6 +31,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             None => (0, value_cycles.saturating_add(redirect_cycles)),
         };
         state.tally.stall_cycles += u64::from(for_load) + u64::from(for_branch);
+        state.tally.mispredicted_cycles += u64::from(for_branch);
         if let Some((load, outcome)) = load.filter(|_| for_load > 0) {
             if outcome.is_first_touch() {
                 state.tally.first_touch_cycles += u64::from(for_load);
