@@ -2,12 +2,18 @@
 
 use nearmiss_record::baseline::{BaselinePart, Counts};
 use nearmiss_record::gate::PartKind;
-use nearmiss_record::model::{LineRow, ModelRecord, ObjectKind, StackRow, Tally};
+use nearmiss_record::model::{FunctionRow, LineRow, ModelRecord, ObjectKind, StackRow, Tally};
 use std::collections::{BTreeMap, HashMap};
 
 /// The last part of a path.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a function is the kernel's. The clock that it maps into each program is, too: how long a call takes there
+/// depends on the moment, since it begins anew where a tick changes the time under it.
+pub(crate) fn is_the_kernels(row: &FunctionRow) -> bool {
+    row.kernel || row.module == "[vdso]"
 }
 
 /// All functions and objects of the command. `calls`: entries of functions, by name and module.
@@ -21,7 +27,7 @@ pub(crate) fn parts(model: &ModelRecord, calls: &BTreeMap<(String, String), u64>
             calls: calls.get(&(row.name.clone(), module.clone())).copied().unwrap_or(0),
             name: row.name.clone(),
             module,
-            kernel: row.kernel,
+            kernel: is_the_kernels(row),
             file: file.to_owned(),
             line,
             caller: callers.get(row.name.as_str()).copied().unwrap_or("").to_owned(),

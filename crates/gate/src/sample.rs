@@ -2,10 +2,10 @@
 
 use crate::events::{calls, figures};
 use crate::figure::{level_name, of_mode};
-use crate::parts::parts;
+use crate::parts::{is_the_kernels, parts};
 use nearmiss_record::baseline::BaselinePart;
 use nearmiss_record::entered::entries;
-use nearmiss_record::model::{MissClass, ModelRecord, Tally, TaskRow};
+use nearmiss_record::model::{FunctionRow, MissClass, ModelRecord, Tally, TaskRow};
 use nearmiss_record::side::SideTables;
 use nearmiss_record::symbols::Symbols;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl Sample {
         let Recording { model, side, symbols, switches } = *recording;
         let calls = calls(model, symbols, &entries(side, symbols));
         let mut all = figures(&calls);
-        for (mode, tally) in modes(model).iter().enumerate() {
+        for (mode, tally) in modes(&model.tasks, &model.functions).iter().enumerate() {
             all.extend(of_tally(tally, model.totals.levels.len()).map(|(what, count)| (of_mode(mode, &what), count)));
         }
         all.extend(model.translation.map(|it| ("walks".to_owned(), it.walks + it.large_walks)));
@@ -57,13 +57,38 @@ fn threads(tasks: &[TaskRow]) -> usize {
 }
 
 /// Returns the tallies of the command's tasks in user mode, and in the kernel.
-fn modes(model: &ModelRecord) -> [Tally; 2] {
+fn modes(tasks: &[TaskRow], functions: &[FunctionRow]) -> [Tally; 2] {
     let mut modes = [Tally::default(), Tally::default()];
-    for task in model.tasks.iter().filter(|task| task.of_command) {
+    for task in tasks.iter().filter(|task| task.of_command) {
         modes[0] += &task.user;
         modes[1] += &task.kernel;
     }
+    for row in functions.iter().filter(|row| is_the_kernels(row) && !row.kernel) {
+        take(&mut modes[0], &row.tally);
+        modes[1] += &row.tally;
+    }
     modes
+}
+
+/// Takes a part's counts, those that figures are made of.
+fn take(whole: &mut Tally, part: &Tally) {
+    for (whole, part) in [
+        (&mut whole.instructions, part.instructions),
+        (&mut whole.loads, part.loads),
+        (&mut whole.stores, part.stores),
+        (&mut whole.cycles, part.cycles),
+    ] {
+        *whole = whole.saturating_sub(part);
+    }
+    for (whole, part) in whole.levels.iter_mut().zip(&part.levels) {
+        for (whole, part) in [
+            (&mut whole.load_misses, part.load_misses),
+            (&mut whole.store_misses, part.store_misses),
+            (&mut whole.fetch_misses, part.fetch_misses),
+        ] {
+            whole.iter_mut().zip(part).for_each(|(whole, part)| *whole = whole.saturating_sub(part));
+        }
+    }
 }
 
 fn of_tally(tally: &Tally, levels: usize) -> impl Iterator<Item = (String, u64)> + use<> {
@@ -88,6 +113,28 @@ fn of_tally(tally: &Tally, levels: usize) -> impl Iterator<Item = (String, u64)>
 mod tests {
     use super::*;
     use nearmiss_record::model::LevelTally;
+
+    #[test]
+    fn the_clock_in_user_mode_is_the_kernels() {
+        let tally = |instructions| Tally { instructions, ..Tally::default() };
+        let task = |user, kernel| TaskRow {
+            tid: 5,
+            pid: 5,
+            comm: String::new(),
+            of_command: true,
+            user: tally(user),
+            kernel: tally(kernel),
+        };
+        let row = |name: &str, module: &str, kernel, instructions| FunctionRow {
+            name: name.to_owned(),
+            module: module.to_owned(),
+            kernel,
+            tally: tally(instructions),
+        };
+        let functions = [row("main", "/bin/p", false, 93), row("[vdso]", "[vdso]", false, 7), row("f", "k", true, 40)];
+        let modes = modes(&[task(100, 40)], &functions);
+        assert_eq!(modes.map(|mode| mode.instructions), [93, 47]);
+    }
 
     #[test]
     fn processes_are_no_threads() {

@@ -128,7 +128,7 @@ void relay_enter(const struct config *config);
 /* In the agent, after the fork. */
 void relay_started(void);
 /* Runs until the child has ended; returns its wait status. */
-int relay_until_exit(pid_t child, int exec_error, int *exec_errno);
+int relay_until_exit(pid_t child);
 void relay_drain(struct relay_totals *totals);
 void relay_resize(const char *order);
 
@@ -139,7 +139,9 @@ int command_find(const struct config *config, const char *name, char *found, siz
 int command_settle(const struct config *config);
 /* Becomes the command outside the window. */
 void command_become(const struct config *config) __attribute__((noreturn));
-pid_t command_start(const struct config *config, int *exec_error);
+pid_t command_start(const struct config *config);
+/* 0, or the stage and errno that kept the command from its start. */
+int command_refused(void);
 
 /* waits.c */
 /* Reports what the command's processes wait on: lines, then `waits end`. */

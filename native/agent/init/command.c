@@ -162,7 +162,9 @@ static void become_recorded(const struct config *config, int report, int go)
     fail(report, errno);
 }
 
-pid_t command_start(const struct config *config, int *exec_error)
+static int start_report = -1;
+
+pid_t command_start(const struct config *config)
 {
     int report[2], go[2];
     if (pipe2(report, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
@@ -176,8 +178,14 @@ pid_t command_start(const struct config *config, int *exec_error)
     close(go[0]);
     relay_started();
     report_line("begin pid=%d", (int)child);
+    /* It stays open: the window may be open by now, and a close() there would count beside the command's. */
     write_all(go[1], "", 1);
-    close(go[1]);
-    *exec_error = report[0];
+    start_report = report[0];
     return child;
+}
+
+int command_refused(void)
+{
+    int why;
+    return read(start_report, &why, sizeof(why)) == sizeof(why) ? why : 0;
 }

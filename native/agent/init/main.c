@@ -37,20 +37,17 @@ static bool overlay_full(void)
 
 static void run(const struct config *config)
 {
-    int exec_error, exec_errno;
     struct relay_totals totals;
     long kills = facts_oom_kills();
-    pid_t child = command_start(config, &exec_error);
-    int status = relay_until_exit(child, exec_error, &exec_errno);
+    pid_t child = command_start(config);
+    int status = relay_until_exit(child);
     NEARMISS_TRIGGER(NEARMISS_TRIGGER_END);
     report_line("ended status=%d", status);
     relay_drain(&totals);
-    if (exec_errno) {
-        int stage = exec_errno >> 16;
-        exec_errno &= 0xffff;
-        report_line("refused stage=%s errno=%d", stage == 1 ? "directory" : stage == 2 ? "user" : "exec",
-            exec_errno);
-    }
+    int refused = command_refused();
+    if (refused)
+        report_line("refused stage=%s errno=%d", refused >> 16 == 1 ? "directory" : refused >> 16 == 2 ? "user" : "exec",
+            refused & 0xffff);
     kills = facts_oom_kills() - kills;
     if (kills)
         facts_kernel_line("Out of memory: Killed process");
