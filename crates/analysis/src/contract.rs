@@ -7,6 +7,7 @@ use clap::{ArgMatches, Command};
 use nearmiss_record::finding::Finding;
 use nearmiss_record::rehearsal::Rehearsal;
 use nearmiss_workload::Workload;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// A remedy. Parser, help, man page, completions, `doctor` and all verbs read this and nothing else of it.
 pub struct Remedy {
@@ -36,10 +37,28 @@ pub struct Remedy {
     pub apply: fn(Workload, &ArgMatches) -> Result<Applied, CannotEngage>,
     /// Puts a process that runs already under the remedy, where the remedy can: its number, and the options.
     pub attach: Option<Attach>,
+    /// Formats of the records of its acts, which `apply --json` writes.
+    pub records: &'static [AppliedRecord],
     /// The title of a verdict on it, with the options as they were given.
     pub title: fn(&ArgMatches) -> String,
     /// Returns which of its parts work on this machine, each one tried.
     pub abilities: fn() -> Vec<Ability>,
+}
+
+/// Format of a record of a remedy's acts.
+#[derive(Clone, Copy)]
+pub struct AppliedRecord {
+    /// Name and version of the format, as the record's field `schema` has them.
+    pub schema: &'static str,
+    /// Definition of the record.
+    pub definition: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl AppliedRecord {
+    /// The format of a type's records.
+    pub const fn of<R: JsonSchema>(schema: &'static str) -> Self {
+        AppliedRecord { schema, definition: R::json_schema }
+    }
 }
 
 /// Puts a process that runs already under a remedy. The engagement has begun when it returns.

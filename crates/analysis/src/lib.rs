@@ -36,7 +36,8 @@ mod wrap;
 pub use case::{Case, Needs};
 pub use compared::Compared;
 pub use contract::{
-    Ability, Applied, Attach, Help, Inability, Parameter, RehearsalRequest, Remedy, Suspicion, Suspicions, Value,
+    Ability, Applied, AppliedRecord, Attach, Help, Inability, Parameter, RehearsalRequest, Remedy, Suspicion,
+    Suspicions, Value,
 };
 pub use cost::Cost;
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};

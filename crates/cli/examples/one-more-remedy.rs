@@ -46,6 +46,7 @@ static NAP: Remedy = Remedy {
     nothing_found: "no thread polls in vain",
     apply,
     attach: None,
+    records: &[],
     title: |given| format!("nap, at least {}", least(given)),
     abilities: || vec![Ability { name: "helper process", state: Ok("sleep is there".to_owned()) }],
 };

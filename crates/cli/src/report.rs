@@ -11,11 +11,13 @@ use nearmiss_record::model::{FunctionRow, ModelRecord};
 use nearmiss_record::policy::Order;
 use nearmiss_record::run::{self, Manifest, RunDir, RunKind};
 use nearmiss_record::trace::{self, TraceReader};
+use nearmiss_record::words::counted;
 use nearmiss_report::code::{self, Options, hottest, named, render};
 use nearmiss_report::load::Report;
 use nearmiss_report::{callgrind, html, json, pprof, stacks, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::slice::from_ref;
 
 /// Arguments of `nearmiss report`.
 #[derive(clap::Args)]
@@ -29,13 +31,19 @@ use std::process::ExitCode;
                                        fields of tcp_sock and others, and their lines a packet
   nearmiss report --log                every lock wait and poll that observe --log kept
   nearmiss report VERIFIED             the verdict of a run of verify, again
-  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side")]
+  nearmiss report --compare RUN1 RUN2  two runs of trace, or two of observe, side by side
+  nearmiss report --compare B1 B2 B3 --against A1 A2 A3
+                                       several a side: what of a difference is noise")]
 pub struct Args {
     /// The run's directory [default: the newest one under ./nearmiss-runs]
     run: Option<PathBuf>,
-    /// Set two runs of `trace`, or two of `observe`, side by side; with --json, --html or as text
-    #[arg(long, value_names = ["RUN1", "RUN2"], num_args = 2, conflicts_with_all = ["run", "machine", "order"])]
-    compare: Option<Vec<PathBuf>>,
+    /// Set two runs of `trace`, or two of `observe`, side by side, or several of each side with --against; with --json,
+    /// --html or as text
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["run", "machine", "order"])]
+    compare: Vec<PathBuf>,
+    /// The runs that those of --compare are compared with
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "compare")]
+    against: Vec<PathBuf>,
     /// Model the kept trace again, on this machine: `host`, a preset, or a machine file
     #[arg(short, long, value_name = "MACHINE")]
     machine: Option<String>,
@@ -58,7 +66,8 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some([before, after]) = args.compare.as_deref() {
+    if !args.compare.is_empty() {
+        let (before, after) = sides(&args.compare, &args.against)?;
         return compared_report::write_form(before, after, &args.form, args.top.into());
     }
     let run = match &args.run {
@@ -82,6 +91,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         RunKind::Observed => observed_report::write_form(&run, &args.form, args.top.into()),
         RunKind::Verified => verified_report::write_form(&run, &args.form),
         RunKind::Traced => write_form(&run, args),
+    }
+}
+
+/// The runs of both sides of a comparison.
+fn sides<'a>(compare: &'a [PathBuf], against: &'a [PathBuf]) -> anyhow::Result<(&'a [PathBuf], &'a [PathBuf])> {
+    match (compare, against) {
+        ([before, after], []) => Ok((from_ref(before), from_ref(after))),
+        (_, []) => anyhow::bail!(
+            "--compare: {} given; give two, or several a side: --compare B1 B2 B3 --against A1 A2 A3",
+            counted(compare.len() as u64, "run")
+        ),
+        _ => Ok((against, compare)),
     }
 }
 

@@ -91,7 +91,7 @@ const VERBS: &[Verb] = &[
     verb!("paper", paper, "The papers' figures and ours side by side: nearmiss-papers has them"),
     verb!("report", report, "Show what a run's misses are and where they come from"),
     verb!("mcp", mcp, "Serve agents: the Model Context Protocol over standard input and output", remedies),
-    verb!("schema", schema, "Print the JSON Schema of a record"),
+    verb!("schema", schema, "Print the JSON Schema of a record", remedies),
     verb!("generate", generate, "Write man pages and shell completions", false, |args, remedies| {
         generate::run(&args, command(remedies))
     }),

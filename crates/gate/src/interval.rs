@@ -10,8 +10,10 @@ const SPREAD_CONFIDENCE: f64 = 0.975;
 
 /// Two means, and how far their difference may be from the true one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Difference {
+pub struct Difference {
+    /// Mean of the old side.
     pub old: f64,
+    /// Mean of the new side.
     pub new: f64,
     /// Half of the interval's width.
     pub noise: f64,
@@ -19,7 +21,7 @@ pub(crate) struct Difference {
 
 /// Returns the means of two sides and Student's interval with both sides' spread pooled, because one remains after a change
 /// as noisy as it was. Where every recording of a side counts the same on both sides, there is no noise.
-pub(crate) fn difference(old: &[u64], new: &[u64]) -> Difference {
+pub fn difference(old: &[u64], new: &[u64]) -> Difference {
     let ((old_mean, old_squares), (new_mean, new_squares)) = (moments(old), moments(new));
     let freedom = freedom([old.len(), new.len()]);
     let squares = old_squares + new_squares;

@@ -2,7 +2,8 @@
 //! with limits, with the noise that the recordings show, and with the causes of what is beyond a limit.
 //!
 //! Everything here is a pure function of records. A [`Sample`] is one recording's figures, a
-//! [`Side`](nearmiss_record::baseline::Side) a command's recordings, and [`judge`] compares two sides.
+//! [`Side`](nearmiss_record::baseline::Side) a command's recordings, [`judge`] compares two sides, and [`difference`] two
+//! sides of one figure.
 
 mod causes;
 mod events;
@@ -15,7 +16,7 @@ mod plan;
 mod sample;
 mod side;
 
-pub use interval::CONFIDENCE;
+pub use interval::{CONFIDENCE, Difference, difference};
 pub use judge::judge;
 pub use limits::{LimitError, Limits};
 pub use plan::{LEAST_TO_FAIL, Next, Plan};

@@ -1,12 +1,12 @@
-//! Two runs of one kind side by side: the record of `nearmiss report --compare`. Modelled figures of two traces,
-//! measured ones of two observations; nothing here separates noise from difference.
+//! Runs of one kind side by side: the record of `nearmiss report --compare`. Modelled figures of traces, measured ones of
+//! observations. Several runs a side separate noise from difference; one a side does not.
 
 use crate::run::RunKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `nearmiss/comparison/1`.
-pub const SCHEMA: &str = "nearmiss/comparison/1";
+/// `nearmiss/comparison/2`.
+pub const SCHEMA: &str = "nearmiss/comparison/2";
 
 crate::schema::is_record!(RunComparison);
 
@@ -22,17 +22,17 @@ pub struct RunComparison {
     pub kind: RunKind,
     /// Origin of the figures: `modelled` or `measured`.
     pub origin: String,
-    /// Run A, which is compared with.
-    pub before: ComparedRun,
-    /// Run B, which got better or worse.
-    pub after: ComparedRun,
+    /// Side A, which is compared with: one run or several.
+    pub before: Vec<ComparedRun>,
+    /// Side B, which got better or worse.
+    pub after: Vec<ComparedRun>,
     /// The tables.
     pub tables: Vec<ComparedTable>,
     /// Facts for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One of the two runs.
+/// A run of either side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRun {
     /// Directory of the run.
@@ -45,7 +45,7 @@ pub struct ComparedRun {
     pub machine: String,
 }
 
-/// A table of both runs.
+/// A table of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedTable {
     /// A word for programs: `functions`.
@@ -92,26 +92,28 @@ pub struct ComparedRow {
     pub figures: Vec<Figures>,
 }
 
-/// One figure of both runs.
+/// One figure of both sides: means, where a side has several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// Run A.
+    /// Side A.
     pub before: u64,
-    /// Run B.
+    /// Side B.
     pub after: u64,
     /// B − A; at the ends of its type where it is beyond them.
     pub difference: i64,
+    /// The difference may be so far from the true one, by Student's interval of 99.9%; none where each side has one run.
+    pub noise: Option<u64>,
 }
 
 impl Figures {
-    /// Both figures with their difference.
+    /// Both figures with their difference, of one run a side.
     pub fn new(before: u64, after: u64) -> Self {
         let difference = i128::from(after) - i128::from(before);
         let difference = difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-        Figures { before, after, difference }
+        Figures { before, after, difference, noise: None }
     }
 
-    /// Sum of both sides.
+    /// Sum of both sides. Its noise is not known from theirs.
     pub fn plus(self, other: Figures) -> Self {
         Figures::new(self.before.saturating_add(other.before), self.after.saturating_add(other.after))
     }
@@ -123,8 +125,11 @@ mod tests {
 
     #[test]
     fn differences_have_a_sign_and_never_overflow() {
-        assert_eq!(Figures::new(10, 4), Figures { before: 10, after: 4, difference: -6 });
-        assert_eq!(Figures::new(10, 4).plus(Figures::new(0, 7)), Figures { before: 10, after: 11, difference: 1 });
+        assert_eq!(Figures::new(10, 4), Figures { before: 10, after: 4, difference: -6, noise: None });
+        assert_eq!(
+            Figures::new(10, 4).plus(Figures::new(0, 7)),
+            Figures { before: 10, after: 11, difference: 1, noise: None }
+        );
         assert_eq!(Figures::new(u64::MAX, 0).difference, i64::MIN);
         assert_eq!(Figures::new(0, u64::MAX).plus(Figures::new(0, 1)).difference, i64::MAX);
     }

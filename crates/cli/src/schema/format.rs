@@ -9,16 +9,21 @@ use serde_json::{Value, json};
 /// The format of a record.
 pub struct Format {
     /// Name of the record, as typed.
-    pub name: &'static str,
+    pub name: String,
     /// Name and version of the format, as the record's field `schema` has them.
     pub schema: &'static str,
     /// The command that prints the record, or the file that holds it.
-    pub place: &'static str,
+    pub place: String,
     /// Definition of the record.
     pub definition: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl Format {
+    /// The format's version.
+    pub fn version(&self) -> &str {
+        self.schema.rsplit('/').next().unwrap_or_default()
+    }
+
     /// Name of the file that a schema is published in.
     pub fn file(&self) -> String {
         format!("{}.json", self.name)

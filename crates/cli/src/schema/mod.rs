@@ -3,8 +3,10 @@
 mod format;
 mod records;
 
+use crate::Remedies;
 use crate::output::{print, write};
 use crate::table::{lines, print_line, table, width};
+use anyhow::Context;
 use format::Format;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,35 +20,44 @@ use std::process::ExitCode;
 
 A record names its format in its field `schema`, as in nearmiss/gate/1. The schemas have the records as \
 this nearmiss writes them, in JSON Schema 2020-12; kept files have a checksum at their end, too. The logs of \
-observed runs are Parquet files, and `apply --json` has a record of each remedy: neither is here.")]
+observed runs are Parquet files, and are not here.")]
 pub struct Args {
     /// The record [default: list them]
-    #[arg(value_name = "RECORD", value_parser = records::by_name, conflicts_with = "all")]
-    record: Option<&'static Format>,
+    #[arg(value_name = "RECORD", conflicts_with = "all")]
+    record: Option<String>,
     /// Write every schema into this directory
     #[arg(long, value_name = "DIR")]
     all: Option<PathBuf>,
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args, remedies: Remedies) -> anyhow::Result<ExitCode> {
+    let formats = records::formats(remedies);
     match (args.record, args.all) {
-        (Some(format), _) => print(&format.text()?)?,
+        (Some(name), _) => print(&by_name(&formats, &name)?.text()?)?,
         (None, Some(directory)) => {
             anyhow::ensure!(directory.is_dir(), "{}: no such directory: create it first", directory.display());
-            for format in records::FORMATS {
+            for format in formats {
                 write(&directory.join(format.file()), format.text()?.as_bytes())?;
             }
         }
-        (None, None) => list()?,
+        (None, None) => list(&formats)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list() -> anyhow::Result<()> {
-    let mut table = table(&["record", "schema", "printed or kept by"], width());
-    for format in records::FORMATS {
-        table.add_row([format.name, format.schema, format.place]);
+fn by_name<'a>(formats: &'a [Format], name: &str) -> anyhow::Result<&'a Format> {
+    let found = formats.iter().find(|format| format.name == name || format.schema == name);
+    found.with_context(|| {
+        let names: Vec<&str> = formats.iter().map(|format| format.name.as_str()).collect();
+        format!("{name}: no such record; there are {}", names.join(", "))
+    })
+}
+
+fn list(formats: &[Format]) -> anyhow::Result<()> {
+    let mut table = table(&["record", "version", "printed or kept by"], width());
+    for format in formats {
+        table.add_row([&format.name, format.version(), &format.place]);
     }
     print_line(&lines(&table))?;
     Ok(())

@@ -37,8 +37,11 @@ fn two_observations_as_text() {
 fn json_is_the_record_and_nothing_else() {
     let output = report(&["--json", "--compare", "run-queue-colored", "run-queue"]);
     let comparison: RunComparison = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(comparison.schema, "nearmiss/comparison/1");
-    assert_eq!((comparison.before.path.as_str(), comparison.after.path.as_str()), ("run-queue-colored", "run-queue"));
+    assert_eq!(comparison.schema, "nearmiss/comparison/2");
+    assert_eq!(
+        (comparison.before[0].path.as_str(), comparison.after[0].path.as_str()),
+        ("run-queue-colored", "run-queue")
+    );
     let functions = comparison.tables.iter().find(|t| t.name == "functions").unwrap();
     assert_eq!(functions.rows[0].figures[0], Figures::new(60_900_000, 160_260_000));
     assert!(output.stderr.is_empty());
@@ -65,6 +68,8 @@ fn wrong_use_is_refused() {
     let messages: Vec<String> = [
         &["--compare", "run-queue", "server-locked"][..],
         &["--compare", "run-queue"],
+        &["--compare", "run-queue", "healthy", "run-queue-colored"],
+        &["--against", "run-queue"],
         &["--compare", "run-queue", "none"],
         &["--compare", "run-queue", "healthy", "--pprof", "file"],
         &["--compare", "run-queue", "healthy", "--function", "walk"],

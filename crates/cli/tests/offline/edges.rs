@@ -22,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("code", &["record"]),
     ("machine", &["record", "code"]),
     ("host", &["record", "machine"]),
-    ("report", &["record", "symbols"]),
+    ("report", &["record", "symbols", "gate"]),
     ("analysis", &["record", "workload", "symbols", "tap", "machine"]),
     ("remedies", &["record", "pace", "pairing", "usage", "workload", "machine", "analysis"]),
     ("verify", &["record", "workload", "analysis"]),

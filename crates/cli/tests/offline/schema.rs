@@ -115,6 +115,42 @@ fn what_verbs_print_fits() {
     }
     let (before, after) = (fixture("run-queue"), fixture("run-queue-colored"));
     assert_fits("comparison", printed(&["report", "--compare", &before, &after, "--json"]));
+    let several = ["report", "--compare", &before, &after, "--against", &before, &after, "--json"];
+    assert_fits("comparison", printed(&several));
+}
+
+#[test]
+fn what_remedies_did_fits() {
+    let place = tempfile::tempdir().unwrap();
+    let did = |words: &[&str]| -> Option<Value> {
+        let file = place.path().join("did.json");
+        let options = ["--json", file.to_str().unwrap(), "--", "cat", "/dev/null"];
+        let output = nearmiss(&[&["apply"], words, &options].concat());
+        if output.status.code() == Some(125) {
+            println!("skipped {words:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            return None;
+        }
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Some(serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap())
+    };
+    let mut fitted = 0;
+    for (name, words) in [
+        ("apart-applied", &["apart"][..]),
+        ("bypass-copies-applied", &["bypass", "--copies", "--site", "main"]),
+        ("bypass-every-copy-applied", &["bypass", "--copies", "--every-copy"]),
+        ("bypass-files-applied", &["bypass", "--files"]),
+        ("color-applied", &["color"]),
+        ("huge-applied", &["huge"]),
+        ("keep-applied", &["keep"]),
+        ("local-applied", &["local", "--bind", "round-robin"]),
+        ("pace-applied", &["pace"]),
+    ] {
+        if let Some(record) = did(words) {
+            assert_fits(name, record);
+            fitted += 1;
+        }
+    }
+    assert!(fitted >= 4, "{fitted}");
 }
 
 #[test]

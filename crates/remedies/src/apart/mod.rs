@@ -54,6 +54,7 @@ Nothing persists: the next run without it is as before.",
     nothing_found: "no line of the command's moves needlessly between CPUs at a cost",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -68,6 +68,7 @@ Nothing persists: the next run without it is as before.",
     nothing_found: "no copy and no file of the command's that others pay for",
     apply: engage,
     attach: None,
+    records: &[files::RECORD, copies::RECORD, copies::RECORD_OF_EVERY_COPY],
     title,
     abilities,
 };

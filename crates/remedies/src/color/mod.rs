@@ -62,6 +62,7 @@ Nothing persists: the next run without it is as before.",
     nothing_found: "no objects crowd on few sets",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -55,6 +55,7 @@ memory even where the program uses one byte of it. Nothing persists: the next ru
     nothing_found: "no walks to small pages and no first touches cost much",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

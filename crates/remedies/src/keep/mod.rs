@@ -56,6 +56,7 @@ report counts it. Nothing persists: the next run without it is as before.",
     nothing_found: "no freed memory comes back by page faults",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

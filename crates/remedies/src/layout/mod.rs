@@ -56,6 +56,7 @@ recorded run; the author puts it into the source.",
     nothing_found: "no structure's fields waste much of their lines",
     apply: by_its_author,
     attach: None,
+    records: &[],
     title: |_| NAME.to_owned(),
     abilities: || Vec::new(),
 };

@@ -65,6 +65,7 @@ Tasks are bound in the recorded order, and what the kernel does at its own addre
     nothing_found: "no reads of another node's memory cost much",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

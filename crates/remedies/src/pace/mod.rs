@@ -71,6 +71,7 @@ Waits in io_uring stay as they are. Nothing persists: the next run without it is
     nothing_found: "no thread waits often for few events",
     apply: apply::engage,
     attach: None,
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -58,6 +58,7 @@ Masks of affinity are given back, however nearmiss ends. A mask that the program
     nothing_found: "no tasks for which other neighbours could matter",
     apply: apply::engage,
     attach: Some(apply::attach),
+    records: &[apply::RECORD],
     title: apply::title,
     abilities: apply::abilities,
 };

@@ -1,6 +1,6 @@
 //! The comparison as one HTML file that needs nothing else. Names are hostile until escaped: `maud` escapes all text.
 
-use super::shown::{amount, change, direction, shown, signed};
+use super::shown::{amount, change, direction, named, shown, signed};
 use crate::html::{SCRIPT, page_head};
 use crate::name::{fitted, plain};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -11,7 +11,8 @@ const NAME_WIDTH: usize = 100;
 
 /// The page.
 pub fn html(comparison: &RunComparison) -> String {
-    let (a, b) = (fitted(&comparison.before.target, 80), fitted(&comparison.after.target, 80));
+    let [a, b] = [&comparison.before, &comparison.after]
+        .map(|side| side.first().map_or(String::new(), |run| fitted(&run.target, 80)));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,8 +22,7 @@ pub fn html(comparison: &RunComparison) -> String {
                 header {
                     p.kicker { "nearmiss report --compare · every figure on this page was " (comparison.origin) }
                     h1 { code { (b) } " (B) against " code { (a) } " (A)" }
-                    (run("A", &comparison.before))
-                    (run("B", &comparison.after))
+                    @for (letter, compared) in named(comparison) { (run(&letter, compared)) }
                 }
                 nav aria-label="Sections" {
                     ul { @for t in &comparison.tables { li { a href={ "#" (id(t)) } { (plain(&t.title)) } } } li { a href="#notes" { "Notes" } } }
@@ -64,9 +64,9 @@ fn table(table: &ComparedTable) -> Markup {
                     }
                     th scope="col" { "" }
                 } }
-                tbody { @for row in &shown.rows { tr { (named(row)) (figures(&row.figures, &table.columns)) } } }
+                tbody { @for row in &shown.rows { tr { (name(row)) (figures(&row.figures, &table.columns)) } } }
                 tfoot {
-                    @for row in &shown.below { tr { (named(row)) (figures(&row.figures, &table.columns)) } }
+                    @for row in &shown.below { tr { (name(row)) (figures(&row.figures, &table.columns)) } }
                     @if let Some(total) = &shown.total { tr { th scope="row" colspan="2" { "total" } (figures(total, &table.columns)) } }
                 }
             }
@@ -74,7 +74,7 @@ fn table(table: &ComparedTable) -> Markup {
     }
 }
 
-fn named(row: &ComparedRow) -> Markup {
+fn name(row: &ComparedRow) -> Markup {
     html! {
         th scope="row" title=(plain(&row.name)) { code { (fitted(&row.name, NAME_WIDTH)) } }
         td { (fitted(&row.detail, NAME_WIDTH)) }

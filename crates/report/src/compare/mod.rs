@@ -1,9 +1,10 @@
-//! Two runs side by side: what got better, what got worse, by how much.
+//! Runs side by side: what got better, what got worse, by how much, and how much of it is noise.
 
 mod html;
 mod join;
 mod observed;
 mod shown;
+mod sides;
 mod text;
 mod traced;
 
@@ -11,9 +12,12 @@ pub use html::html;
 pub use text::text;
 
 use crate::load::{LoadError, Report};
+use nearmiss_gate::CONFIDENCE;
 use nearmiss_record::comparison::{ComparedRun, RunComparison, SCHEMA};
 use nearmiss_record::observed::{FILE, Observed};
 use nearmiss_record::run::{MANIFEST, Manifest, RunDir, RunError, RunKind};
+use nearmiss_record::words::percent;
+use sides::letters;
 use std::path::PathBuf;
 
 /// Why two runs cannot be compared.
@@ -42,35 +46,61 @@ pub enum CompareError {
     Verdict(PathBuf),
 }
 
-/// Reads and compares two runs of `trace`, or two of `observe`.
-pub fn compare(before: &RunDir, after: &RunDir) -> Result<RunComparison, CompareError> {
-    if let Some(verdict) = [before, after].into_iter().find(|run| run.kind() == RunKind::Verified) {
+/// Reads and compares runs of `trace`, or runs of `observe`: one or several a side.
+pub fn compare(before: &[RunDir], after: &[RunDir]) -> Result<RunComparison, CompareError> {
+    let all: Vec<&RunDir> = before.iter().chain(after).collect();
+    if let Some(verdict) = all.iter().find(|run| run.kind() == RunKind::Verified) {
         return Err(CompareError::Verdict(verdict.path().to_owned()));
     }
-    if before.kind() != after.kind() {
+    if let Some((first, other)) = all.first().zip(all.iter().find(|run| run.kind() != all[0].kind())) {
         return Err(CompareError::Kinds {
-            before: before.path().to_owned(),
-            before_kind: before.kind(),
-            after: after.path().to_owned(),
-            after_kind: after.kind(),
+            before: first.path().to_owned(),
+            before_kind: first.kind(),
+            after: other.path().to_owned(),
+            after_kind: other.kind(),
         });
     }
-    let mut comparison = match before.kind() {
-        RunKind::Observed => observations(before, after)?,
-        _ => traces(before, after)?,
+    let mut comparison = match all.first().map(|run| run.kind()) {
+        Some(RunKind::Observed) => observations([before, after])?,
+        _ => traces([before, after])?,
     };
-    // A path that cannot be resolved is no reason to refuse: the files were read.
-    if let (Ok(a), Ok(b)) = (before.path().canonicalize(), after.path().canonicalize())
-        && a == b
-    {
-        comparison.notes.insert(0, "A and B are the same run: nothing can differ.".to_owned());
-    }
+    let letters = letters([before.len(), after.len()]).concat();
+    let same = twice(&letters, &all);
+    let of_noise = if same.is_empty() { on_noise(before.len(), after.len()) } else { None };
+    comparison.notes.splice(0..0, same.into_iter().chain(of_noise));
     Ok(comparison)
 }
 
-fn traces(before: &RunDir, after: &RunDir) -> Result<RunComparison, CompareError> {
-    let (a, b) = (Report::load(before)?, Report::load(after)?);
-    let run = |run: &RunDir, report: &Report| ComparedRun {
+/// Notes on runs that were given twice.
+fn twice(letters: &[String], runs: &[&RunDir]) -> Vec<String> {
+    // A path that cannot be resolved is no reason to refuse: the files were read.
+    let places: Vec<_> = runs.iter().map(|run| run.path().canonicalize().ok()).collect();
+    let earlier = |at: usize| places[..at].iter().position(|place| place.is_some() && *place == places[at]);
+    let pairs = (0..runs.len()).filter_map(|at| Some((&letters[earlier(at)?], &letters[at])));
+    pairs.map(|(first, again)| format!("{first} and {again} are the same run: nothing can differ.")).collect()
+}
+
+/// Returns how sure the words better and worse are.
+fn on_noise(before: usize, after: usize) -> Option<String> {
+    Some(match (before, after) {
+        (1, 1) => {
+            "One run a side: no difference is called better or worse, since the noise is not known. Several runs a \
+                   side show it: `nearmiss report --compare B1 B2 B3 --against A1 A2 A3`."
+                .to_owned()
+        }
+        _ => format!(
+            "Figures are means of {before} and {after} runs. A difference that is called noise lies within Student's \
+             interval ({} confidence) of how the runs of a side differ among themselves.",
+            percent(CONFIDENCE)
+        ),
+    })
+}
+
+fn traces(sides: [&[RunDir]; 2]) -> Result<RunComparison, CompareError> {
+    let read = |runs: &[RunDir]| runs.iter().map(Report::load).collect::<Result<Vec<_>, _>>();
+    let [before, after] = sides;
+    let (a, b) = (read(before)?, read(after)?);
+    let run = |(run, report): (&RunDir, &Report)| ComparedRun {
         path: run.path().display().to_string(),
         target: nearmiss_record::words::quoted(&report.manifest.command),
         started: report.manifest.started.clone(),
@@ -80,18 +110,21 @@ fn traces(before: &RunDir, after: &RunDir) -> Result<RunComparison, CompareError
         schema: SCHEMA.to_owned(),
         kind: RunKind::Traced,
         origin: "modelled".to_owned(),
-        before: run(before, &a),
-        after: run(after, &b),
-        tables: traced::tables(&a, &b),
-        notes: traced::notes(&a, &b),
+        before: before.iter().zip(&a).map(run).collect(),
+        after: after.iter().zip(&b).map(run).collect(),
+        tables: traced::tables([&a, &b]),
+        notes: traced::notes([&a, &b]),
     })
 }
 
-fn observations(before: &RunDir, after: &RunDir) -> Result<RunComparison, CompareError> {
-    let read =
-        |run: &RunDir| Ok::<_, RunError>((run.read_json::<Manifest>(MANIFEST)?, run.read_json::<Observed>(FILE)?));
+fn observations(sides: [&[RunDir]; 2]) -> Result<RunComparison, CompareError> {
+    let read = |runs: &[RunDir]| {
+        let read = |run: &RunDir| Ok((run.read_json::<Manifest>(MANIFEST)?, run.read_json::<Observed>(FILE)?));
+        runs.iter().map(read).collect::<Result<Vec<_>, RunError>>()
+    };
+    let [before, after] = sides;
     let (a, b) = (read(before)?, read(after)?);
-    let run = |run: &RunDir, (manifest, observed): &(Manifest, Observed)| ComparedRun {
+    let run = |(run, (manifest, observed)): (&RunDir, &observed::Run)| ComparedRun {
         path: run.path().display().to_string(),
         target: observed.target.clone(),
         started: manifest.started.clone(),
@@ -101,9 +134,9 @@ fn observations(before: &RunDir, after: &RunDir) -> Result<RunComparison, Compar
         schema: SCHEMA.to_owned(),
         kind: RunKind::Observed,
         origin: "measured".to_owned(),
-        before: run(before, &a),
-        after: run(after, &b),
-        tables: observed::tables(&a.1, &b.1),
-        notes: observed::notes(&a, &b),
+        before: before.iter().zip(&a).map(run).collect(),
+        after: after.iter().zip(&b).map(run).collect(),
+        tables: observed::tables([&a, &b]),
+        notes: observed::notes([&a, &b]),
     })
 }

@@ -1,66 +1,81 @@
-//! Two observed runs: what was measured in each.
+//! Observed runs: what was measured in each.
 
 use super::join::{By, Row, columns, list, table};
+use super::sides::{Sides, both, letters};
 use crate::name::file_name;
 use crate::number::duration;
 use crate::observe::{event_of, hottest};
-use nearmiss_record::comparison::{ComparedTable, Figures, UNATTRIBUTED, Unit};
-use nearmiss_record::observed::{BlockIo, Event, Lock, Observed, Poll, Profile};
+use nearmiss_record::comparison::{ComparedTable, UNATTRIBUTED, Unit};
+use nearmiss_record::observed::{BlockIo, Event, Lock, Observed, Poll};
 use nearmiss_record::run::Manifest;
 
-/// All tables: times, functions by each event, locks, polls, block I/O; of what both runs measured.
-pub fn tables(before: &Observed, after: &Observed) -> Vec<ComparedTable> {
-    let mut tables = vec![totals(before, after)];
-    if let (Some(a), Some(b)) = (&before.profile, &after.profile) {
-        tables.extend(
-            shared_events(a, b).into_iter().map(|(event, ours, theirs)| functions(event, (a, ours), (b, theirs))),
-        );
-    }
-    let ran = |name: &str| [before, after].iter().all(|o| o.instruments.iter().any(|i| i.name == name && i.on));
+/// A run's records.
+pub type Run = (Manifest, Observed);
+
+/// All tables: times, functions by each event, locks, polls, block I/O; of what all runs measured.
+pub fn tables(sides: Sides<'_, Run>) -> Vec<ComparedTable> {
+    let mut tables = vec![totals(sides)];
+    let first = sides[0].first().and_then(|(_, run)| run.profile.as_ref());
+    let events = first.map_or(&[][..], |profile| &profile.events);
+    tables.extend(events.iter().filter_map(|event| functions(event, sides)));
+    let ran = |name: &str| sides.into_iter().flatten().all(|(_, run)| is_on(run, name));
     if ran("locks") {
-        tables.push(locks(("locks", "Lock waits"), true, before, after));
-        tables.push(locks(("waits", "Waits between threads"), false, before, after));
+        tables.push(locks(("locks", "Lock waits"), true, sides));
+        tables.push(locks(("waits", "Waits between threads"), false, sides));
     }
     if ran("polls") {
-        tables.push(polls(before, after));
+        tables.push(polls(sides));
     }
     if ran("io") {
-        tables.push(block(before, after));
+        tables.push(block(sides));
     }
     tables
 }
 
-fn totals(before: &Observed, after: &Observed) -> ComparedTable {
-    let row = |name: &str, of: fn(&Observed) -> u64| (name.to_owned(), vec![Figures::new(of(before), of(after))]);
+fn is_on(run: &Observed, name: &str) -> bool {
+    run.instruments.iter().any(|instrument| instrument.name == name && instrument.on)
+}
+
+fn totals(sides: Sides<'_, Run>) -> ComparedTable {
+    let row = |name: &str, of: fn(&Observed) -> u64| (name.to_owned(), vec![both(sides, |(_, run)| of(run))]);
     let rows = [row("wall time", |o| o.duration_ns), row("CPU time", |o| o.cpu_ns)];
     list(("totals", "The run"), columns([("time", Unit::Nanoseconds)]), rows)
 }
 
-/// Events that both runs sampled, with their numbers in each: clocks and misses by what they stand for, others by name.
-fn shared_events<'a>(before: &'a Profile, after: &Profile) -> Vec<(&'a Event, u32, u32)> {
-    let twin = |event: &Event| match event.role.as_str() {
-        "other" => after.events.iter().position(|e| e.name == event.name).and_then(|at| u32::try_from(at).ok()),
-        role => event_of(after, role),
-    };
-    (0..).zip(&before.events).filter_map(|(ours, event)| Some((event, ours, twin(event)?))).collect()
+/// The rows of each run.
+fn each(sides: Sides<'_, Run>, rows: impl Fn(&Observed) -> Vec<Row>) -> [Vec<Vec<Row>>; 2] {
+    sides.map(|runs| runs.iter().map(|(_, run)| rows(run)).collect())
 }
 
-fn functions(event: &Event, before: (&Profile, u32), after: (&Profile, u32)) -> ComparedTable {
-    let rows = |(profile, event): (&Profile, u32)| {
+/// Returns the number of the event that stands for the same in another run: clocks and misses by their role, others by name.
+fn twin<'a>(event: &Event, run: &'a Observed) -> Option<(u32, &'a Event)> {
+    let profile = run.profile.as_ref()?;
+    let at = match event.role.as_str() {
+        "other" => u32::try_from(profile.events.iter().position(|other| other.name == event.name)?).ok()?,
+        role => event_of(profile, role)?,
+    };
+    Some((at, profile.events.get(at as usize)?))
+}
+
+/// Functions by an event; none where a run did not sample it.
+fn functions(event: &Event, sides: Sides<'_, Run>) -> Option<ComparedTable> {
+    let rows = |(_, run): &Run| -> Option<Vec<Row>> {
+        let (at, _) = twin(event, run)?;
         let row = |hot: crate::observe::Hot| Row {
             name: hot.name,
             detail: file_name(&hot.module).to_owned(),
             figures: vec![hot.samples, hot.weight],
         };
-        hottest(profile, event).into_iter().map(row).collect::<Vec<_>>()
+        Some(hottest(run.profile.as_ref()?, at).into_iter().map(row).collect())
     };
+    let [before, after] = sides.map(|runs| runs.iter().map(rows).collect::<Option<Vec<_>>>());
     let word = if event.role == "other" { &event.name } else { &event.role };
     let (name, title) = (format!("functions-{word}"), format!("Functions by {}", event.name));
     let columns = columns([("samples", Unit::Count), ("events", Unit::Count)]);
-    table((&name, &title), columns, By::NameWhereDetailsDiffer, rows(before), rows(after))
+    Some(table((&name, &title), columns, By::NameWhereDetailsDiffer, [before?, after?]))
 }
 
-fn locks(title: (&str, &str), contended: bool, before: &Observed, after: &Observed) -> ComparedTable {
+fn locks(title: (&str, &str), contended: bool, sides: Sides<'_, Run>) -> ComparedTable {
     let row = |lock: &Lock| Row {
         name: lock_name(lock),
         detail: lock.kind.clone(),
@@ -68,7 +83,7 @@ fn locks(title: (&str, &str), contended: bool, before: &Observed, after: &Observ
     };
     let rows = |o: &Observed| o.locks.iter().filter(|l| l.contended == contended).map(row).collect::<Vec<_>>();
     let columns = columns([("time waited", Unit::Nanoseconds), ("waits", Unit::Count)]);
-    table(title, columns, By::NameAndDetail, rows(before), rows(after))
+    table(title, columns, By::NameAndDetail, each(sides, rows))
 }
 
 /// Returns the symbol or variable of a lock, and who waits: an address is another in each run.
@@ -84,7 +99,7 @@ fn lock_name(lock: &Lock) -> String {
     }
 }
 
-fn polls(before: &Observed, after: &Observed) -> ComparedTable {
+fn polls(sides: Sides<'_, Run>) -> ComparedTable {
     let row = |poll: &Poll| Row {
         name: poll.name.clone(),
         detail: poll.call.clone(),
@@ -97,10 +112,10 @@ fn polls(before: &Observed, after: &Observed) -> ComparedTable {
         ("empty", Unit::Count),
         ("blocked", Unit::Nanoseconds),
     ]);
-    table(("polls", "Polls"), columns, By::NameAndDetail, rows(before), rows(after))
+    table(("polls", "Polls"), columns, By::NameAndDetail, each(sides, rows))
 }
 
-fn block(before: &Observed, after: &Observed) -> ComparedTable {
+fn block(sides: Sides<'_, Run>) -> ComparedTable {
     let row = |io: &BlockIo| Row {
         name: format!("{} {}", io.device, io.operation),
         detail: io.name.clone(),
@@ -113,56 +128,62 @@ fn block(before: &Observed, after: &Observed) -> ComparedTable {
         ("requests", Unit::Count),
         ("bytes", Unit::Bytes),
     ]);
-    table(("io", "Block I/O"), columns, By::NameAndDetail, rows(before), rows(after))
+    table(("io", "Block I/O"), columns, By::NameAndDetail, each(sides, rows))
 }
 
-/// Lists what makes the two less comparable than their tables look.
-pub fn notes(before: &(Manifest, Observed), after: &(Manifest, Observed)) -> Vec<String> {
-    let (a, b) = (&before.1, &after.1);
-    let mut notes = vec![
-        "One run a side: `nearmiss verify commands` separates a difference from noise, this comparison does not."
-            .to_owned(),
-    ];
-    if a.cpus != b.cpus {
-        notes.push(format!(
-            "A had {} CPUs, B {}: the machines differ, and their differences are in every table.",
-            a.cpus, b.cpus
-        ));
-    }
-    let timed = [before, after].iter().any(|(manifest, _)| manifest.command.is_empty());
-    if timed && a.duration_ns.abs_diff(b.duration_ns) > a.duration_ns / 100 {
-        let spans = (duration(a.duration_ns), duration(b.duration_ns));
-        notes.push(format!("A was observed for {}, B for {}: sums grow with time.", spans.0, spans.1));
-    }
-    notes.extend(one_sided(a, b));
-    notes.extend(rates(a, b));
-    for (side, o) in [("A", a), ("B", b)] {
-        notes.extend(o.lost.iter().map(|(what, n)| format!("{side} lost {n} {what}.")));
+/// Lists what makes the runs less comparable than their tables look.
+pub fn notes(sides: Sides<'_, Run>) -> Vec<String> {
+    let letters = letters(sides.map(<[_]>::len)).concat();
+    let runs: Vec<Named<'_>> = letters.iter().map(String::as_str).zip(sides.into_iter().flatten()).collect();
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let mut notes: Vec<String> = others.iter().flat_map(|other| differences(*first, *other)).collect();
+    for (letter, (_, observed)) in runs {
+        notes.extend(observed.lost.iter().map(|(what, n)| format!("{letter} lost {n} {what}.")));
     }
     notes
 }
 
+type Named<'a> = (&'a str, &'a Run);
+
+/// Lists what makes two runs less comparable.
+fn differences(first: Named<'_>, other: Named<'_>) -> Vec<String> {
+    let ((letter, (manifest, a)), (letter_b, (manifest_b, b))) = (first, other);
+    let mut notes = Vec::new();
+    if a.cpus != b.cpus {
+        notes.push(format!(
+            "{letter} had {} CPUs, {letter_b} {}: the machines differ, and their differences are in every table.",
+            a.cpus, b.cpus
+        ));
+    }
+    let timed = manifest.command.is_empty() || manifest_b.command.is_empty();
+    if timed && a.duration_ns.abs_diff(b.duration_ns) > a.duration_ns / 100 {
+        let spans = (duration(a.duration_ns), duration(b.duration_ns));
+        notes.push(format!("{letter} was observed for {}, {letter_b} for {}: sums grow with time.", spans.0, spans.1));
+    }
+    notes.extend(one_sided((letter, a), (letter_b, b)));
+    notes.extend(rates((letter, a), (letter_b, b)));
+    notes
+}
+
 /// Instruments that only one run had.
-fn one_sided(before: &Observed, after: &Observed) -> Vec<String> {
-    let on = |o: &Observed| o.instruments.iter().filter(|i| i.on).map(|i| i.name.clone()).collect::<Vec<_>>();
-    let (a, b) = (on(before), on(after));
-    let only = |side: &str, here: &[String], there: &[String]| -> Vec<String> {
-        let missing = here.iter().filter(|name| !there.contains(name));
-        missing.map(|name| format!("Only {side} measured {name}: not compared.")).collect()
+fn one_sided((letter, a): (&str, &Observed), (letter_b, b): (&str, &Observed)) -> Vec<String> {
+    let only = |side: &str, here: &Observed, there: &Observed| -> Vec<String> {
+        let missing = here.instruments.iter().filter(|it| it.on && !is_on(there, &it.name));
+        missing.map(|it| format!("Only {side} measured {}: not compared.", it.name)).collect()
     };
-    [only("A", &a, &b), only("B", &b, &a)].concat()
+    [only(letter, a, b), only(letter_b, b, a)].concat()
 }
 
 /// Samples of different events or rates are not counted alike.
-fn rates(before: &Observed, after: &Observed) -> Vec<String> {
-    let (Some(a), Some(b)) = (&before.profile, &after.profile) else { return Vec::new() };
+fn rates((letter, a): (&str, &Observed), (letter_b, b): (&str, &Observed)) -> Vec<String> {
     let rate = |e: &Event| match e.period {
         0 => format!("{} at {} Hz", e.name, e.frequency_hz),
         period => format!("{} one in {period}", e.name),
     };
-    let differing = |(event, _, theirs): (&Event, u32, u32)| {
-        let (ours, theirs) = (rate(event), rate(b.events.get(theirs as usize)?));
-        (ours != theirs).then(|| format!("A sampled {ours}, B {theirs}: numbers of samples do not compare."))
+    let differing = |event: &Event| {
+        let (ours, theirs) = (rate(event), rate(twin(event, b)?.1));
+        (ours != theirs)
+            .then(|| format!("{letter} sampled {ours}, {letter_b} {theirs}: numbers of samples do not compare."))
     };
-    shared_events(a, b).into_iter().filter_map(differing).collect()
+    a.profile.iter().flat_map(|profile| &profile.events).filter_map(differing).collect()
 }

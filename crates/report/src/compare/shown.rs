@@ -1,9 +1,18 @@
 //! The rows of a table that are shown, and one for all others, so that every column is whole; figures in words.
 
 use super::join::sum;
+use super::sides::letters;
 use crate::number::{bytes, grouped, scaled};
 use crate::observe::time;
-use nearmiss_record::comparison::{ComparedRow, ComparedTable, Figures, UNATTRIBUTED, Unit};
+use nearmiss_record::comparison::{
+    ComparedRow, ComparedRun, ComparedTable, Figures, RunComparison, UNATTRIBUTED, Unit,
+};
+
+/// The runs of both sides with their letters.
+pub fn named(comparison: &RunComparison) -> Vec<(String, &ComparedRun)> {
+    let sides = [&comparison.before, &comparison.after];
+    letters(sides.map(Vec::len)).concat().into_iter().zip(sides.into_iter().flatten()).collect()
+}
 
 /// Rows shown of a table.
 pub struct Shown {
@@ -68,11 +77,12 @@ pub fn change(figures: Figures) -> String {
     }
 }
 
-/// Less is better of every figure.
+/// Less is better of every figure; nothing is said where the noise is not known.
 pub fn direction(figures: Figures) -> &'static str {
-    match figures.difference {
-        0 => "",
-        1.. => "worse",
+    match (figures.difference, figures.noise) {
+        (0, _) | (_, None) => "",
+        (difference, Some(noise)) if difference.unsigned_abs() <= noise => "noise",
+        (1.., _) => "worse",
         _ => "better",
     }
 }

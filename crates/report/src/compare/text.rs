@@ -1,6 +1,6 @@
 //! The comparison for a terminal.
 
-use super::shown::{amount, change, direction, shown, signed};
+use super::shown::{amount, change, direction, named, shown, signed};
 use crate::name::{cell, fitted, plain, right, wrapped};
 use nearmiss_record::comparison::{ComparedColumn, ComparedRow, ComparedTable, Figures, RunComparison, Unit};
 use unicode_width::UnicodeWidthStr;
@@ -17,8 +17,8 @@ const LEAST_NAME: usize = 26;
 /// The page: of each table `top` rows. It holds ANSI styles: strip them where no terminal reads it.
 pub fn text(comparison: &RunComparison, width: usize, top: usize) -> String {
     let mut page = Page { width: width.clamp(60, 160), top, out: String::new() };
-    for (letter, run) in [("A", &comparison.before), ("B", &comparison.after)] {
-        page.line(&format!("{letter}  {}  on {}", plain(&run.path), plain(&run.machine)));
+    for (letter, run) in named(comparison) {
+        page.line(&format!("{letter:<2} {}  on {}", plain(&run.path), plain(&run.machine)));
         page.line(&format!("   {}", fitted(&run.target, page.width - 3)));
     }
     for table in &comparison.tables {

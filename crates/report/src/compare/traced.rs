@@ -1,26 +1,28 @@
-//! Two traced runs: what the model counted in each.
+//! Traced runs: what the model counted in each.
 
 use super::join::{By, Row, columns, list, table};
+use super::sides::{Sides, both, letters};
 use crate::levels::{class_name, level, misses, references};
 use crate::load::Report;
 use crate::name::file_name;
 use crate::sums::discrepancies;
 use crate::text::kind_name;
-use nearmiss_record::comparison::{ComparedColumn, ComparedTable, Figures, UNATTRIBUTED, Unit};
+use nearmiss_record::comparison::{ComparedColumn, ComparedTable, UNATTRIBUTED, Unit};
 use nearmiss_record::model::{FunctionRow, MissClass, ModelRecord, ObjectKind, ObjectRow, Tally};
 
 /// All tables: totals, what is beside them, levels, classes of each level, functions, objects.
-pub fn tables(before: &Report, after: &Report) -> Vec<ComparedTable> {
-    let depth = before.levels.len().max(after.levels.len());
-    let mut tables = vec![totals(before, after), beside(before, after), levels(before, after, depth)];
-    tables.extend((0..depth).map(|index| classes(before, after, index)));
-    tables.push(functions(before, after, depth));
-    tables.push(objects(before, after, depth));
+pub fn tables(sides: Sides<'_, Report>) -> Vec<ComparedTable> {
+    let depth = sides.iter().flat_map(|runs| runs.iter()).map(|run| run.levels.len()).max().unwrap_or(0);
+    let mut tables = vec![totals(sides), beside(sides), levels(sides, depth)];
+    tables.extend((0..depth).map(|index| classes(sides, index)));
+    tables.push(functions(sides, depth));
+    tables.push(objects(sides, depth));
     tables
 }
 
-fn totals(before: &Report, after: &Report) -> ComparedTable {
-    let row = |name: &str, figure: fn(&Tally) -> u64| (name.to_owned(), vec![both(before, after, figure)]);
+fn totals(sides: Sides<'_, Report>) -> ComparedTable {
+    let row =
+        |name: &str, figure: fn(&Tally) -> u64| (name.to_owned(), vec![both(sides, |run| figure(&run.model.totals))]);
     let rows = [
         row("cycles", |t| t.cycles),
         row("of those waiting", |t| t.stall_cycles),
@@ -31,31 +33,26 @@ fn totals(before: &Report, after: &Report) -> ComparedTable {
     list(("totals", "The command"), columns([("count", Unit::Count)]), rows)
 }
 
-fn beside(before: &Report, after: &Report) -> ComparedTable {
+fn beside(sides: Sides<'_, Report>) -> ComparedTable {
     let row = |name: &str, part: fn(&ModelRecord) -> &Tally| {
-        let figures = Figures::new(part(&before.model).cycles, part(&after.model).cycles);
-        (name.to_owned(), vec![figures])
+        (name.to_owned(), vec![both(sides, |run| part(&run.model).cycles)])
     };
     let rows = [row("other tasks", |m| &m.others), row("timer ticks", |m| &m.ticks)];
     list(("beside", "Beside it"), columns([("cycles", Unit::Count)]), rows)
 }
 
-fn both(before: &Report, after: &Report, figure: impl Fn(&Tally) -> u64) -> Figures {
-    Figures::new(figure(&before.model.totals), figure(&after.model.totals))
-}
-
-fn levels(before: &Report, after: &Report, depth: usize) -> ComparedTable {
+fn levels(sides: Sides<'_, Report>, depth: usize) -> ComparedTable {
     let rows = (0..depth).map(|index| {
-        let all = both(before, after, |t| misses(t, index));
-        let data = both(before, after, |t| level(t, index).data_misses());
-        let fetches = both(before, after, |t| level(t, index).fetch_misses.iter().sum());
+        let all = both(sides, |run| misses(&run.model.totals, index));
+        let data = both(sides, |run| level(&run.model.totals, index).data_misses());
+        let fetches = both(sides, |run| level(&run.model.totals, index).fetch_misses.iter().sum());
         (format!("L{}", index + 1), vec![all, data, fetches])
     });
     let columns = columns([("misses", Unit::Count), ("of data", Unit::Count), ("of instructions", Unit::Count)]);
     list(("levels", "Misses by level"), columns, rows)
 }
 
-fn classes(before: &Report, after: &Report, index: usize) -> ComparedTable {
+fn classes(sides: Sides<'_, Report>, index: usize) -> ComparedTable {
     let rows = |report: &Report| {
         let tally = level(&report.model.totals, index);
         let row = |class| Row {
@@ -63,15 +60,15 @@ fn classes(before: &Report, after: &Report, index: usize) -> ComparedTable {
             detail: String::new(),
             figures: vec![tally.class(class)],
         };
-        MissClass::ALL.map(row)
+        MissClass::ALL.map(row).into()
     };
     let name = format!("classes-l{}", index + 1);
     let title = format!("L{} by class", index + 1);
     let columns = columns([("misses", Unit::Count)]);
-    table((&name, &title), columns, By::NameAndDetail, rows(before), rows(after))
+    table((&name, &title), columns, By::NameAndDetail, each(sides, rows))
 }
 
-fn functions(before: &Report, after: &Report, depth: usize) -> ComparedTable {
+fn functions(sides: Sides<'_, Report>, depth: usize) -> ComparedTable {
     let row = |r: &FunctionRow| Row {
         name: r.name.clone(),
         detail: if r.name == UNATTRIBUTED { String::new() } else { file_name(&r.module).to_owned() },
@@ -79,10 +76,10 @@ fn functions(before: &Report, after: &Report, depth: usize) -> ComparedTable {
     };
     let rows = |report: &Report| report.model.functions.iter().map(row).collect::<Vec<_>>();
     let by = By::NameWhereDetailsDiffer;
-    table(("functions", "Functions"), figure_columns(depth), by, rows(before), rows(after))
+    table(("functions", "Functions"), figure_columns(depth), by, each(sides, rows))
 }
 
-fn objects(before: &Report, after: &Report, depth: usize) -> ComparedTable {
+fn objects(sides: Sides<'_, Report>, depth: usize) -> ComparedTable {
     let row = |r: &ObjectRow| {
         let known = r.kind != ObjectKind::Unattributed;
         Row {
@@ -92,7 +89,12 @@ fn objects(before: &Report, after: &Report, depth: usize) -> ComparedTable {
         }
     };
     let rows = |report: &Report| report.model.objects.iter().map(row).collect::<Vec<_>>();
-    table(("objects", "Objects"), figure_columns(depth), By::NameAndDetail, rows(before), rows(after))
+    table(("objects", "Objects"), figure_columns(depth), By::NameAndDetail, each(sides, rows))
+}
+
+/// The rows of each run.
+fn each(sides: Sides<'_, Report>, rows: impl Fn(&Report) -> Vec<Row>) -> [Vec<Vec<Row>>; 2] {
+    sides.map(|runs| runs.iter().map(&rows).collect())
 }
 
 fn figure_columns(depth: usize) -> Vec<ComparedColumn> {
@@ -106,38 +108,51 @@ fn figures(tally: &Tally, depth: usize) -> Vec<u64> {
     [tally.stall_cycles, references(tally)].into_iter().chain(misses).collect()
 }
 
-/// Lists what makes the two less comparable than their tables look, and what does not add up.
-pub fn notes(before: &Report, after: &Report) -> Vec<String> {
-    let (a, b) = (&before.model, &after.model);
-    let mut notes = Vec::new();
-    if a.machine.name != b.machine.name {
-        notes.push(format!(
-            "A was modelled on {}, B on {}: differences are the machines' too; `nearmiss report RUN -m MACHINE` models a \
-             run on another.",
-            a.machine.name, b.machine.name
-        ));
-    } else if a.machine != b.machine {
-        notes.push(format!("The machine {} was described differently for A and B.", a.machine.name));
-    }
-    for (letter, machine) in [("A", &a.machine), ("B", &b.machine)] {
-        notes.extend(machine.caution().map(|caution| format!("{letter}: {caution}.")));
-    }
-    let differ = [
-        (a.only_user != b.only_user, "Only one of the runs was limited to the command's user mode."),
-        (
-            a.order != b.order,
-            "The records of several CPUs are in the recorded order in one run, modelled in the other.",
-        ),
-        (a.policy != b.policy, "The runs were replayed under different policies."),
-        (
-            before.manifest.clock != after.manifest.clock,
-            "The guests' clocks were different: ticks may differ for that.",
-        ),
-    ];
-    notes.extend(differ.into_iter().filter(|(differ, _)| *differ).map(|(_, note)| note.to_owned()));
-    for (side, report) in [("A", before), ("B", after)] {
-        notes.extend(report.manifest.cut.iter().map(|why| format!("{side} ends before its command did: {why}")));
-        notes.extend(discrepancies(&report.model).into_iter().map(|found| format!("{side}: {found}")));
+/// Lists what makes the runs less comparable than their tables look, and what does not add up.
+pub fn notes(sides: Sides<'_, Report>) -> Vec<String> {
+    let letters = letters(sides.map(<[Report]>::len)).concat();
+    let runs: Vec<(&str, &Report)> = letters.iter().map(String::as_str).zip(sides.into_iter().flatten()).collect();
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let mut notes: Vec<String> = others.iter().flat_map(|other| differences(*first, *other)).collect();
+    for (letter, run) in runs {
+        notes.extend(run.model.machine.caution().map(|caution| format!("{letter}: {caution}.")));
+        notes.extend(run.manifest.cut.iter().map(|why| format!("{letter} ends before its command did: {why}")));
+        notes.extend(discrepancies(&run.model).into_iter().map(|found| format!("{letter}: {found}")));
     }
     notes
+}
+
+/// Lists what makes two runs less comparable.
+fn differences((first, before): (&str, &Report), (other, after): (&str, &Report)) -> Vec<String> {
+    let (a, b) = (&before.model, &after.model);
+    let differ = [
+        (
+            a.machine.name != b.machine.name,
+            format!(
+                "{first} was modelled on {}, {other} on {}: differences are the machines' too; `nearmiss report RUN -m \
+                 MACHINE` models a run on another.",
+                a.machine.name, b.machine.name
+            ),
+        ),
+        (
+            a.machine.name == b.machine.name && a.machine != b.machine,
+            format!("The machine {} was described differently for {first} and {other}.", a.machine.name),
+        ),
+        (
+            a.only_user != b.only_user,
+            format!("Only one of {first} and {other} was limited to the command's user mode."),
+        ),
+        (
+            a.order != b.order,
+            format!(
+                "The records of several CPUs are in different orders in {first} and {other}: recorded, and modelled."
+            ),
+        ),
+        (a.policy != b.policy, format!("{first} and {other} were replayed under different policies.")),
+        (
+            before.manifest.clock != after.manifest.clock,
+            format!("The guests' clocks of {first} and {other} were different: ticks may differ for that."),
+        ),
+    ];
+    differ.into_iter().filter(|(differ, _)| *differ).map(|(_, note)| note).collect()
 }

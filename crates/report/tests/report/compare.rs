@@ -9,6 +9,7 @@ use nearmiss_record::model::ModelRecord;
 use nearmiss_record::observed::{FILE, Observed};
 use nearmiss_record::run::{MANIFEST, MODEL, Manifest, RunDir, RunKind, VERDICT};
 use nearmiss_report::compare::{compare, html, text};
+use std::slice::from_ref;
 use tempfile::TempDir;
 
 fn traced(builder: support::Builder) -> (TempDir, RunDir) {
@@ -33,8 +34,8 @@ fn run(manifest: &Manifest) -> (TempDir, RunDir) {
 
 /// The comparison, its directories called `A` and `B`.
 fn compared(before: &RunDir, after: &RunDir) -> RunComparison {
-    let mut comparison = compare(before, after).unwrap();
-    (comparison.before.path, comparison.after.path) = ("A".into(), "B".into());
+    let mut comparison = compare(from_ref(before), from_ref(after)).unwrap();
+    (comparison.before[0].path, comparison.after[0].path) = ("A".into(), "B".into());
     comparison
 }
 
@@ -117,8 +118,8 @@ fn differences_that_make_runs_less_comparable_are_noted() {
     other.model.only_user = true;
     let (_b, after) = traced(other);
     let notes = compared(&before, &after).notes;
-    assert!(notes[0].starts_with("A was modelled on test-2cpu, B on other: "), "{notes:?}");
-    assert_eq!(notes[1], "Only one of the runs was limited to the command's user mode.");
+    assert!(notes[1].starts_with("A was modelled on test-2cpu, B on other: "), "{notes:?}");
+    assert_eq!(notes[2], "Only one of A and B was limited to the command's user mode.");
     assert_eq!(compared(&before, &before).notes, ["A and B are the same run: nothing can differ."]);
 
     let (mut manifest, timed) = support::server::locked();
@@ -133,14 +134,36 @@ fn differences_that_make_runs_less_comparable_are_noted() {
 fn runs_of_different_kinds_are_refused() {
     let (_a, trace) = traced(support::run_queue());
     let (_b, observation) = observed(support::server::locked());
-    let error = compare(&trace, &observation).unwrap_err().to_string();
+    let error = compare(&[trace.clone()], &[observation.clone()]).unwrap_err().to_string();
     assert!(
         error.contains("is a run of `nearmiss trace`, ") && error.contains("compare two runs of the same kind"),
         "{error}"
     );
     std::fs::write(trace.file(VERDICT), "{}").unwrap();
-    let error = compare(&observation, &trace).unwrap_err().to_string();
+    let error = compare(&[observation], &[trace]).unwrap_err().to_string();
     assert!(error.contains("is a run of `nearmiss verify`, which has both sides in it"), "{error}");
+}
+
+#[test]
+fn several_runs_a_side_separate_noise_from_difference() {
+    let with = |more_cycles: u64, colored: bool| {
+        let mut builder = if colored { support::run_queue_colored() } else { support::run_queue() };
+        builder.model.totals.cycles += more_cycles;
+        builder.model.totals.instructions += more_cycles;
+        traced(builder)
+    };
+    let sides = [false, true].map(|colored| [0, 5_000, 10_000].map(|more| with(more, colored)));
+    let [before, after] = sides.each_ref().map(|side| side.each_ref().map(|(_, run)| run.clone()));
+    let comparison = compare(&before, &after).unwrap();
+    let totals = table(&comparison, "totals");
+    let of = |name: &str| totals.rows.iter().find(|row| row.name == name).unwrap().figures[0];
+    // A variance of 25 million on both sides: 8.610 × √(25 million × 2 / 3).
+    assert_eq!((of("cycles").noise, of("instructions").noise), (Some(35_152), Some(35_152)));
+    assert_eq!(of("instructions").difference, 12_000);
+    let text = page(&comparison, 100, 3);
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(line("cycles ").ends_with("better") && line("instructions ").ends_with("noise"), "{text}");
+    assert!(text.starts_with("A1 ") && text.contains("\nB3 "), "{text}");
 }
 
 fn page(comparison: &RunComparison, width: usize, top: usize) -> String {
@@ -173,7 +196,7 @@ fn no_name_becomes_markup_or_steers_a_terminal() {
     let (_a, before) = traced(builder);
     let (_b, after) = traced(support::run_queue());
     let mut comparison = compared(&before, &after);
-    comparison.after.path = HOSTILE.into();
+    comparison.after[0].path = HOSTILE.into();
     comparison.tables[0].name = HOSTILE.into();
     let page = html(&comparison);
     assert_eq!((page.matches("<script>").count(), page.matches("</style>").count()), (1, 1), "the page's own");

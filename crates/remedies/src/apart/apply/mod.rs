@@ -3,6 +3,8 @@
 mod options;
 mod report;
 
+pub(super) use report::RECORD;
+
 pub use options::{Args, MOST_BLOCK_BYTES, Options};
 pub use report::Report;
 

@@ -1,12 +1,17 @@
 use crate::preload::own_malloc;
+use nearmiss_analysis::AppliedRecord;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/apart-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/apart-applied/1";
 
+/// The format of the record.
+pub(in crate::apart) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command: counted by the library inside it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/apart-applied/1`.
     pub schema: &'static str,

@@ -17,7 +17,7 @@ mod site;
 mod way;
 
 pub use apply::{Copies, MOST_SITES, Options, Report, SiteReport, apply};
-pub(super) use apply::{abilities, engage, engage_every_copy};
+pub(super) use apply::{RECORD, RECORD_OF_EVERY_COPY, abilities, engage, engage_every_copy};
 pub(super) use detect::detect;
 pub use site::{CodeLocation, Site};
 

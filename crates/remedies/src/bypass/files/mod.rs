@@ -9,4 +9,5 @@ mod report;
 pub use apply::{Eyes, Files, Options, apply};
 pub(super) use apply::{abilities, engage};
 pub(super) use detect::detect;
+pub(super) use report::RECORD;
 pub use report::{LeftAlone, Report};

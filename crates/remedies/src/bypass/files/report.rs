@@ -1,12 +1,17 @@
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::{bytes, counted};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/bypass-files-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/bypass-files-applied/1";
 
+/// The format of the record.
+pub(in crate::bypass) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command: counted by the library inside it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/bypass-files-applied/1`.
     pub schema: &'static str,
@@ -35,7 +40,7 @@ pub struct Report {
 }
 
 /// Bytes that were left alone, by the reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftAlone {
     /// `O_DIRECT` passes by the page cache already.
     pub direct_bytes: u64,

@@ -17,6 +17,8 @@ mod libraries;
 mod options;
 mod report;
 
+pub(super) use report::RECORD;
+
 pub use options::{Args, LEAST_BLOCK_BYTES, MOST_COLORS, Options};
 pub use report::{Blocks, Report, Stacks};
 

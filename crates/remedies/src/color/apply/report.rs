@@ -1,11 +1,19 @@
 use super::Options;
 use super::libraries as names;
 use crate::preload::{LibraryCounts, own_malloc};
+use nearmiss_analysis::AppliedRecord;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
+/// `nearmiss/color-applied/1`.
+const SCHEMA: &str = "nearmiss/color-applied/1";
+
+/// The format of the record.
+pub(in crate::color) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of coloring on a command: counted by the libraries inside it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/color-applied/1`.
     pub schema: &'static str,
@@ -20,7 +28,7 @@ pub struct Report {
 }
 
 /// Counts of thread stacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stacks {
     /// Programs in which the library was in place, the command's children included.
     pub programs: u64,
@@ -31,7 +39,7 @@ pub struct Stacks {
 }
 
 /// Counts of blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Blocks {
     /// Least size in bytes from which any block is colored.
     pub least_bytes: u64,
@@ -51,7 +59,7 @@ impl Report {
     pub(super) fn new(options: &Options, parts: &[LibraryCounts]) -> Self {
         let part = |library: &str| parts.iter().find(|part| part.library == library);
         Report {
-            schema: "nearmiss/color-applied/1",
+            schema: SCHEMA,
             colors: options.colors,
             line_bytes: options.line_bytes,
             stacks: part(names::STACKS.name).map(|stacks| Stacks {

@@ -8,6 +8,8 @@ mod options;
 mod report;
 mod watch;
 
+pub(super) use report::RECORD;
+
 pub use options::{Args, CallOf};
 pub use report::Report;
 

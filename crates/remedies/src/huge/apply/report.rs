@@ -1,15 +1,20 @@
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::{bytes, counted};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/huge-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/huge-applied/1";
 
+/// The format of the record.
+pub(in crate::huge) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Bytes of a large page.
 pub(super) const LARGE_PAGE: u64 = 2 << 20;
 
 /// Acts of the remedy on a command.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/huge-applied/1`.
     pub schema: &'static str,

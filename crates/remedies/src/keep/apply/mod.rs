@@ -6,6 +6,8 @@
 mod libraries;
 mod report;
 
+pub(super) use report::RECORD;
+
 pub use report::Report;
 
 use crate::command_line::args;

@@ -1,13 +1,18 @@
 use crate::preload::own_malloc;
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::counted;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/keep-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/keep-applied/1";
 
+/// The format of the record.
+pub(in crate::keep) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command: counted by the library inside it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/keep-applied/1`.
     pub schema: &'static str,

@@ -10,6 +10,8 @@ mod options;
 mod outside;
 mod report;
 
+pub(super) use report::RECORD;
+
 pub use homes::{HomeOf, Mapping, Target};
 pub use options::{Args, Bind};
 pub use report::Report;

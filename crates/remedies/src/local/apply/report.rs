@@ -1,12 +1,17 @@
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::{counted, grouped};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/local-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/local-applied/1";
 
+/// The format of the record.
+pub(in crate::local) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command; counted by the libraries inside it, or by the follower.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/local-applied/1`.
     pub schema: &'static str,

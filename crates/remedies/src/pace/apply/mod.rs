@@ -3,6 +3,8 @@
 mod options;
 mod report;
 
+pub(super) use report::RECORD;
+
 pub(super) use options::checked;
 pub use options::{Args, Options};
 pub use report::{Awake, Report};

@@ -1,13 +1,18 @@
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::{counted, grouped};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/pace-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/pace-applied/1";
 
+/// The format of the record.
+pub(in crate::pace) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command: counted by the library inside it. A thread that the process's end stops may keep
 /// back some sixty calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/pace-applied/1`.
     pub schema: String,
@@ -28,7 +33,7 @@ pub struct Report {
 }
 
 /// Calls without a sleep, by the rule that kept the thread awake.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Awake {
     /// The call itself did not wait.
     pub at_once: u64,

@@ -15,6 +15,8 @@ mod refusals;
 mod report;
 mod table;
 
+pub(super) use report::RECORD;
+
 pub use super::kept::{FILE as KEPT_PAIRS, KeptPair, KeptPairs, KeptShared, KeptTask, SCHEMA as KEPT_PAIRS_SCHEMA};
 pub use super::level::SharedLevel;
 pub use options::{Args, With};

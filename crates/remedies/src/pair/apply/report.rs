@@ -1,12 +1,17 @@
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::counted;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/pair-applied/1`.
 pub(super) const SCHEMA: &str = "nearmiss/pair-applied/1";
 
+/// The format of the record.
+pub(in crate::pair) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/pair-applied/1`.
     pub schema: &'static str,
@@ -42,7 +47,7 @@ pub struct Report {
 }
 
 /// Acts of the scheduler in the kernel, and the counts of the kernel's verifier.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Scheduler {
     /// Share of the time of pairs that pairs of high affinity had; none where no pair ran.
     pub high_share: Option<f64>,
@@ -65,7 +70,7 @@ pub struct Scheduler {
 }
 
 /// Two tasks of the table that ran beside each other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Together {
     /// Numbers of the tasks in the table.
     pub tasks: [usize; 2],
@@ -74,7 +79,7 @@ pub struct Together {
 }
 
 /// A program and the verifier's counts of its instructions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verified {
     /// Name of the program, and of the member of `sched_ext_ops` that it fills.
     pub name: String,

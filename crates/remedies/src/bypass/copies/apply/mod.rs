@@ -6,7 +6,9 @@ mod report;
 mod threshold;
 
 pub use options::{MOST_SITES, Options};
+pub(in crate::bypass) use report::RECORD;
 pub use report::{Report, SiteReport};
+pub(in crate::bypass) use threshold::RECORD as RECORD_OF_EVERY_COPY;
 pub use threshold::engage as engage_every_copy;
 
 use crate::preload::{Library, Preload, Refusals, try_on_true};

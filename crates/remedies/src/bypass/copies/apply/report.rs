@@ -1,14 +1,19 @@
 use super::{LEFT, LEFT_BYTES, NO_STORES, OVERLAPPING, Options};
 use crate::preload::LibraryCounts;
+use nearmiss_analysis::AppliedRecord;
 use nearmiss_record::words::{bytes, counted};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// `nearmiss/bypass-copies-applied/1`.
 const SCHEMA: &str = "nearmiss/bypass-copies-applied/1";
 
+/// The format of the record.
+pub(in crate::bypass) const RECORD: AppliedRecord = AppliedRecord::of::<Report>(SCHEMA);
+
 /// Acts of the remedy on a command: counted by the library inside it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// `nearmiss/bypass-copies-applied/1`.
     pub schema: &'static str,
@@ -29,7 +34,7 @@ pub struct Report {
 }
 
 /// Acts of one site.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SiteReport {
     /// Name of the site.
     pub site: String,

@@ -1,13 +1,38 @@
 //! Every copy past the caches, by the C library's own threshold: `glibc.cpu.x86_non_temporal_threshold`.
 
-use nearmiss_analysis::{Acts, Applied, CannotEngage, Engaged, Engagement, NotEngaged};
+use nearmiss_analysis::{Acts, Applied, AppliedRecord, CannotEngage, Engaged, Engagement, NotEngaged};
 use nearmiss_record::words::bytes;
 use nearmiss_workload::{Stdio, Workload};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
 use std::io::{Read, Seek};
 
 const VARIABLE: &str = "GLIBC_TUNABLES";
 const TUNABLE: &str = "glibc.cpu.x86_non_temporal_threshold";
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// `nearmiss/bypass-every-copy-applied/1`.
+const SCHEMA: &str = "nearmiss/bypass-every-copy-applied/1";
+
+/// The format of the record.
+pub(in crate::bypass) const RECORD: AppliedRecord = AppliedRecord::of::<EveryCopyReport>(SCHEMA);
+
+/// What the C library was set to; it counts nothing.
+#[derive(Serialize, JsonSchema)]
+struct EveryCopyReport {
+    /// `nearmiss/bypass-every-copy-applied/1`.
+    schema: &'static str,
+    /// Least size in bytes of a copy past the caches.
+    least_bytes: u64,
+}
+
+impl fmt::Display for EveryCopyReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = bytes(self.least_bytes);
+        write!(out, "bypass --copies: the C library copies {least} and more past the caches; it counts nothing")
+    }
+}
 
 /// The tunable in place. Nothing of it persists.
 struct Threshold {
@@ -60,15 +85,8 @@ fn check(listed: &str, least_bytes: u64) -> Result<(), String> {
 
 impl Engagement for Threshold {
     fn confirm(&mut self, _: i32) -> Result<Engaged, NotEngaged> {
-        let least = bytes(self.least_bytes);
-        Ok(Engaged {
-            text: format!("bypass --copies: the C library copies {least} and more past the caches; it counts nothing"),
-            acts: Acts::Uncounted,
-            record: serde_json::json!({
-                "schema": "nearmiss/bypass-every-copy-applied/1",
-                "least_bytes": self.least_bytes,
-            }),
-        })
+        let report = EveryCopyReport { schema: SCHEMA, least_bytes: self.least_bytes };
+        Ok(Engaged::reported(&report, Acts::Uncounted))
     }
 }
 
