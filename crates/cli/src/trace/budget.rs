@@ -221,9 +221,9 @@ impl Length {
         Length { time: self.time.mul_f64(times), records: (self.records as f64 * times) as u64, ..self }
     }
 
-    /// Whether less than half of the run was recorded.
+    /// Whether too little of the run was recorded to speak for the rest.
     fn is_little_known(&self) -> bool {
-        self.share < 0.5
+        self.share < Coverage::LITTLE
     }
 
     /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;

@@ -31,6 +31,9 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Share of a run from which on what was recorded stands for the rest.
+    pub const LITTLE: f64 = 0.5;
+
     /// Whether something was not recorded before the end.
     pub fn has_pauses(&self) -> bool {
         self.recorded_ns < self.reached_ns

@@ -12,8 +12,6 @@ use std::path::Path;
 
 /// Share of the cycles from which one object is worth a recording of every access.
 const WORTH_A_RECORDING: f64 = 0.08;
-/// Share of a run from which on what was recorded stands for the rest.
-const LITTLE_KNOWN: f64 = 0.5;
 /// Elements of so few bytes have fields only if they are declared, or a block each.
 const MOST_UNDECLARED: u64 = 32;
 /// All elements of a structure, at most: a replay keeps the places of their pages.
@@ -51,7 +49,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
 /// it. A command that ended while most of it was not recorded showed its start, which need not be like the rest.
 fn worth_a_recording(waits: f64, covered: Option<&Coverage>) -> Option<f64> {
     let ended = covered.filter(|covered| !covered.ended);
-    let is_a_start = ended.and_then(Coverage::share_by_guest).is_some_and(|share| share < LITTLE_KNOWN);
+    let is_a_start = ended.and_then(Coverage::share_by_guest).is_some_and(|share| share < Coverage::LITTLE);
     match is_a_start {
         true => Some(waits.max(LEAST_GAIN)),
         false => (waits >= WORTH_A_RECORDING).then_some(waits),
