@@ -24,6 +24,7 @@
 struct flow {
     int from, to; /* -1: closed */
     bool from_port;
+    bool ended; /* nothing more comes from the command */
     size_t begin, end;
     uint64_t moved;
     char block[BLOCK];
@@ -194,7 +195,10 @@ static bool flow_read(struct flow *flow)
     /* A terminal without an open slave gives EIO; it may be opened again. */
     if (n < 0 && errno == EIO && flow->from == terminal)
         return false;
-    flow_stop(flow);
+    if (flow->from_port)
+        flow_stop(flow); /* the command waits for the end of its input */
+    else
+        flow->ended = true; /* closed behind the window */
     return false;
 }
 
@@ -233,7 +237,7 @@ static bool reap(pid_t child, int *status)
 }
 
 /* Calls of its own within the window are those that commands make seldom: ppoll, waitid, rt_sigtimedwait. Counts of system
- * calls have the command's part of each. */
+ * calls have the command's part of each; so nothing is closed there, either. */
 int relay_until_exit(pid_t child)
 {
     enum { CONTROL = 2 * FLOWS, ENDED, ALL };
@@ -248,7 +252,7 @@ int relay_until_exit(pid_t child)
         for (int i = 0; i < FLOWS; i++) {
             struct flow *flow = &flows[i];
             bool full = flow->end > 0;
-            waits[2 * i] = (struct pollfd){.fd = full ? -1 : flow->from, .events = POLLIN};
+            waits[2 * i] = (struct pollfd){.fd = full || flow->ended ? -1 : flow->from, .events = POLLIN};
             /* Even with nothing to write, learn that the other side has gone. */
             waits[2 * i + 1] = (struct pollfd){.fd = flow->to == terminal && !full ? -1 : flow->to,
                                                .events = full ? POLLOUT : 0};
@@ -292,6 +296,8 @@ void relay_drain(struct relay_totals *totals)
                 more = flow_read(flow);
             }
         }
+        if (flow->ended)
+            flow_stop(flow);
     }
     totals->terminal = flows[FLOW_TERMINAL].moved;
     totals->output = flows[FLOW_OUTPUT].moved;
