@@ -23,7 +23,12 @@ def by(record, ruling):
                      for f in figures) or "none"
 
 
+def shares(record, *names):
+    """The noise of some figures as shares, by name."""
+    return {f["name"]: f["noise"] / max(f["old"], 1) for f in record["figures"] if f["name"] in names}
+
+
 def noise(record, *names):
-    """The noise of some figures as shares."""
-    shares = {f["name"]: f["noise"] / max(f["old"], 1) for f in record["figures"]}
-    return "  ".join(f"{name} {shares[name]:.3%}" for name in names if name in shares)
+    """The noise of some figures in a line."""
+    found = shares(record, *names)
+    return "  ".join(f"{name} {found[name]:.3%}" for name in names if name in found)

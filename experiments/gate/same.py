@@ -9,7 +9,7 @@ of the same confidence for as many runs a side. All other figures but the second
 
 import os, re, shlex, shutil, statistics, subprocess, sys, tempfile, time
 
-from gated import by, cpu, gate, noise, numbers
+from gated import by, cpu, gate, noise, numbers, shares
 from traced import SUBJECTS
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
@@ -21,6 +21,7 @@ PROGRAMS = [
     "sqlite3 :memory: 'create table t(a); insert into t values(1),(2),(3); select sum(a) from t'",
     *(f"{SUBJECTS}/{name}" for name in ("matrix-rows", "matmul", "pointer-chase", "far-fields", "false-sharing")),
 ]
+FIGURES = ["user.instructions", "user.l1", "user.l2", "user.l3", "user.cycles", "kernel.instructions", "kernel.l2", "syscalls", "faults"]
 # Programs with threads: which one stores first is no property of the program.
 THREADS = f"{SUBJECTS}/false-sharing"
 RECORDINGS = 3
@@ -61,6 +62,16 @@ def varies(record, program):
     return [f["name"] for f in exact if max(f["noise"], abs(f["difference"])) > allowed(f)]
 
 
+def summed_up(seen):
+    """A table of the noise of each figure by program."""
+    print("noise of a gate's figures in percent, median and most of all rounds (modelled)")
+    print(" " * 14 + "".join(f"{name.replace('instructions', 'insns'):>16}" for name in FIGURES))
+    for program, gated in seen.items():
+        cells = ([100 * shares[name] for shares in gated if name in shares] for name in FIGURES)
+        cells = (f"{statistics.median(those):.3f} {max(those):.3f}" if those else "" for those in cells)
+        print(f"{os.path.basename(program.split()[0]):14}" + "".join(f"{cell:>16}" for cell in cells))
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
@@ -73,6 +84,7 @@ def main():
             counted = of_runs(lambda: cachegrind(command)) if shutil.which("valgrind") else "not installed"
             print(f"{program}\n    noise of {RECORDINGS} runs a side: {of_wall} (measured); cachegrind {counted}", flush=True)
         gates = failed = unequal = 0
+        seen = {}
         for number in range(ROUNDS):
             for program in programs:
                 status, record, seconds = gate(program, program)
@@ -80,10 +92,12 @@ def main():
                 failed += status
                 varying = varies(record, program)
                 unequal += program != THREADS and bool(varying)
+                seen.setdefault(program, []).append(shares(record, *FIGURES))
                 print(f"round {number + 1}, {program}\n"
                       f"    status {status}, {record['new']['recordings']} recordings a side, {seconds:.0f} s (measured)\n"
-                      f"    noise: {noise(record, 'user.instructions', 'user.l1', 'user.l2', 'kernel.instructions', 'kernel.l2')}\n"
+                      f"    noise: {noise(record, *FIGURES)}\n"
                       f"    beyond: {by(record, 'beyond')}; unclear: {by(record, 'unclear')}; not exact: {', '.join(varying) or 'none'}", flush=True)
+        summed_up(seen)
         print(f"{gates} gates of a program against itself, {failed} failed; user instructions or system calls of {unequal} of "
               f"those with one thread differ between recordings")
         sys.exit(1 if failed or unequal else 0)
