@@ -36,7 +36,16 @@ fn is_object_of(part: &BaselinePart, mode: usize) -> bool {
 type Pair<'a> = [Option<&'a BaselinePart>; 2];
 
 fn grown(what: &str, difference: f64, old: &Side, new: &Side, is_one: impl Fn(&BaselinePart) -> bool) -> Vec<Cause> {
-    let mut grown: Vec<Cause> = pairs(old, new, is_one).iter().filter_map(|pair| cause(what, pair)).collect();
+    let functions = old.parts.iter().filter(|part| part.kind == PartKind::Function);
+    let whole: u64 = functions.map(|part| count(what, part)).sum();
+    // What a baseline left out for having little had that little.
+    let most_left_out = whole.checked_div(old.least_kept).unwrap_or(0);
+    let one = |pair: &Pair<'_>| {
+        let cause = cause(what, pair)?;
+        let before = if pair[0].is_none() { cause.new.min(most_left_out) } else { cause.old };
+        Some(Cause { old: before, ..cause })
+    };
+    let mut grown: Vec<Cause> = pairs(old, new, is_one).iter().filter_map(one).collect();
     grown.retain(|cause| cause.difference() as f64 * LEAST >= difference && cause.difference() > 0);
     grown.sort_by(|a, b| (b.difference(), &a.name).cmp(&(a.difference(), &b.name)));
     grown.truncate(MOST);
@@ -116,7 +125,9 @@ fn system_calls(what: &str, difference: f64, old: &Side, new: &Side) -> Vec<Caus
         counts.iter().sum::<u64>() / counts.len().max(1) as u64
     };
     let one = |call: &str| {
-        let wrapper = wrapper(call, new);
+        let more = mean(new, call).saturating_sub(mean(old, call));
+        let wrapper =
+            wrapper(call, new).filter(|found| calls_of(found, new) >= calls_of(found, old) + more.div_ceil(2));
         let by = wrapper.and_then(|wrapper| function(&wrapper.caller, new));
         Cause {
             kind: PartKind::SystemCall,
@@ -148,6 +159,12 @@ fn wrapper<'a>(call: &str, side: &'a Side) -> Option<&'a BaselinePart> {
     let call = plain(call.strip_prefix("new").unwrap_or(call));
     let is_one = |part: &&BaselinePart| part.kind == PartKind::Function && !part.kernel && plain(&part.name) == call;
     side.parts.iter().filter(is_one).max_by_key(|part| part.calls)
+}
+
+/// Calls of functions of this name in all modules of a side.
+fn calls_of(function: &BaselinePart, side: &Side) -> u64 {
+    let alike = |part: &&BaselinePart| part.kind == function.kind && part.name == function.name && !part.kernel;
+    side.parts.iter().filter(alike).map(|part| part.calls).sum()
 }
 
 fn function<'a>(name: &str, side: &'a Side) -> Option<&'a BaselinePart> {
@@ -236,5 +253,18 @@ mod tests {
             found.iter().map(|it| (it.name.as_str(), it.old, it.new, it.caller.as_str(), it.line)).collect();
         assert_eq!(seen, [("write", 4, 8, "flush", 41)]);
         assert!(causes("syscalls.read", 1.0, &old, &new).is_empty());
+    }
+
+    #[test]
+    fn what_a_baseline_left_out_is_not_new() {
+        let function = |name: &str, instructions| {
+            let part = part(PartKind::Function, name, "program", [0; 6]);
+            BaselinePart { counts: Counts { instructions, ..Counts::default() }, ..part }
+        };
+        let kept = Side { parts: vec![function("main", 1_000_000)], least_kept: 1000, ..Side::default() };
+        let parts = vec![function("main", 1_000_500), function("left_out", 900), function("added", 60_000)];
+        let found = causes("user.instructions", 60_500.0, &kept, &Side { parts, ..Side::default() });
+        let seen: Vec<_> = found.iter().map(|cause| (cause.name.as_str(), cause.old, cause.new)).collect();
+        assert_eq!(seen, [("added", 1000, 60_000)]);
     }
 }

@@ -1,7 +1,7 @@
 //! System calls and page faults, counted by entries of the kernel functions that serve them.
 
 use crate::parts::file_name;
-use nearmiss_record::entered::system_call;
+use nearmiss_record::entered::{system_call, system_call_without_arguments};
 use nearmiss_record::model::{FunctionRow, ModelRecord};
 use nearmiss_record::symbols::{PAGE_FAULT, Symbols};
 use std::collections::{BTreeMap, HashMap};
@@ -36,16 +36,22 @@ fn instructions(rows: &[FunctionRow]) -> HashMap<(&str, &str), u64> {
 
 /// Returns the figures of the kernel's services: `syscalls`, `syscalls.read`, …, `faults`.
 pub(crate) fn figures(calls: &BTreeMap<(String, String), u64>) -> BTreeMap<String, u64> {
-    let mut figures = BTreeMap::from([("syscalls".to_owned(), 0), ("faults".to_owned(), 0)]);
-    for ((name, _), entered) in calls.iter().filter(|(_, entered)| **entered > 0) {
+    let entered = || calls.iter().filter(|(_, entered)| **entered > 0);
+    let mut served: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((name, _), entered) in entered() {
         if let Some(call) = system_call(name) {
-            *figures.entry(format!("syscalls.{call}")).or_default() += entered;
-            *figures.entry("syscalls".to_owned()).or_default() += entered;
-        } else if name == PAGE_FAULT {
-            *figures.entry("faults".to_owned()).or_default() += entered;
+            *served.entry(call).or_default() += entered;
         }
     }
-    figures
+    for ((name, _), entered) in entered() {
+        if let Some(call) = system_call_without_arguments(name) {
+            served.entry(call).or_insert(*entered);
+        }
+    }
+    let faults = entered().filter(|((name, _), _)| name == PAGE_FAULT).map(|(_, entered)| entered).sum();
+    let all = served.values().sum();
+    let by_name = served.into_iter().map(|(call, entered)| (format!("syscalls.{call}"), entered));
+    by_name.chain([("syscalls".to_owned(), all), ("faults".to_owned(), faults)]).collect()
 }
 
 #[cfg(test)]
@@ -59,11 +65,16 @@ mod tests {
             entry("__x64_sys_read", 7),
             entry("__ia32_sys_read", 1),
             entry("__x64_sys_openat", 2),
+            entry("__do_sys_openat", 2),
+            entry("__do_sys_getpid", 5),
             entry("asm_exc_page_fault", 90),
             entry("vfs_read", 8),
         ];
         let figures = figures(&calls.into_iter().collect());
         let seen: Vec<_> = figures.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-        assert_eq!(seen, [("faults", 90), ("syscalls", 10), ("syscalls.openat", 2), ("syscalls.read", 8)]);
+        assert_eq!(
+            seen,
+            [("faults", 90), ("syscalls", 15), ("syscalls.getpid", 5), ("syscalls.openat", 2), ("syscalls.read", 8)]
+        );
     }
 }

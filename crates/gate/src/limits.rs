@@ -1,7 +1,7 @@
 //! `--max-worse 2%`, `--max-worse instructions=0.5%,syscalls=0`: how much more each figure may be.
 
 use crate::figure::{MISSES, MODES, OF_A_MODE, OF_ALL, level, taken_apart};
-use nearmiss_record::gate::Limit;
+use nearmiss_record::gate::{JudgedFigure, Limit};
 
 /// A share of few events is a share of so many: 2% of 40 page faults are 2 of them.
 const FEW: f64 = 100.0;
@@ -46,6 +46,12 @@ impl Limits {
             }
         }
         Ok(())
+    }
+
+    /// Names of limits that fit none of these figures: of system calls that neither command makes.
+    pub fn unused<'a>(&'a self, figures: &[JudgedFigure]) -> Vec<&'a str> {
+        let fits_none = |name: &&str| figures.iter().all(|figure| fit(name, &figure.name).is_none());
+        self.named.iter().map(|(name, _)| name.as_str()).filter(fits_none).collect()
     }
 
     /// The limit of a figure: the narrowest name that fits it, of two alike the last one.
@@ -137,5 +143,21 @@ mod tests {
     fn a_share_of_few_events_is_one_of_a_hundred() {
         assert_eq!([allowed(Limit::Share(0.02), 40.0), allowed(Limit::Share(0.02), 1000.0)], [2.0, 20.0]);
         assert_eq!([allowed(Limit::Share(0.0), 0.0), allowed(Limit::Count(7), 1e9)], [0.0, 7.0]);
+    }
+
+    #[test]
+    fn a_limit_on_a_call_that_nobody_makes_is_named() {
+        let figure = |name: &str| JudgedFigure {
+            name: name.to_owned(),
+            old: 1.0,
+            new: 1.0,
+            difference: 0.0,
+            noise: 0.0,
+            limit: Limit::Count(0),
+            ruling: nearmiss_record::gate::Ruling::NoDifference,
+            causes: Vec::new(),
+        };
+        let limits = limits(&["2%,syscalls.opennat=0,syscalls.read=0,user=1%"]);
+        assert_eq!(limits.unused(&[figure("syscalls.read"), figure("user.l1")]), ["syscalls.opennat"]);
     }
 }

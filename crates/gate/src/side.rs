@@ -29,7 +29,7 @@ pub fn side(command: &str, samples: &[Sample]) -> Side {
     }
     let count = samples.len().max(1) as u64;
     let parts = sums.into_values().map(|sum| mean(sum, count)).collect();
-    Side { command: command.to_owned(), figures, parts }
+    Side { command: command.to_owned(), figures, parts, least_kept: 0 }
 }
 
 fn add(sum: &mut BaselinePart, part: &BaselinePart) {
@@ -65,7 +65,8 @@ pub fn to_keep(side: &Side) -> Side {
     let matters = |part: &&BaselinePart| {
         weights(part).iter().zip(whole).any(|(weight, whole)| *weight > 0 && weight * LEAST_KEPT >= whole)
     };
-    Side { parts: side.parts.iter().filter(matters).cloned().collect(), ..side.clone() }
+    let parts = side.parts.iter().filter(matters).cloned().collect();
+    Side { parts, least_kept: LEAST_KEPT, ..side.clone() }
 }
 
 const WEIGHED: usize = 5;

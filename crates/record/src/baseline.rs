@@ -35,6 +35,8 @@ pub struct Side {
     pub figures: BTreeMap<String, Vec<u64>>,
     /// Parts that the figures are sums of, as means of the recordings; small ones are left out.
     pub parts: Vec<BaselinePart>,
+    /// A part is left out that has less of each sum than one in so many; 0: none is.
+    pub least_kept: u64,
 }
 
 impl Side {

@@ -6,10 +6,30 @@ use std::collections::HashMap;
 
 /// Prefixes of the kernel functions that serve a system call: of a 64-bit program, and of a 32-bit one.
 const SERVED_BY: [&str; 2] = ["__x64_sys_", "__ia32_sys_"];
+/// Prefix of the function behind them, which serves a call without arguments by itself.
+const SERVED_WITHOUT_ARGUMENTS: &str = "__do_sys_";
+/// System calls that the kernel has under another name than programs.
+const RENAMED: [(&str, &str); 6] = [
+    ("newstat", "stat"),
+    ("newfstat", "fstat"),
+    ("newlstat", "lstat"),
+    ("newuname", "uname"),
+    ("sendfile64", "sendfile"),
+    ("umount", "umount2"),
+];
 
 /// Returns the system call, as programs name it, that a function of the kernel serves.
 pub fn system_call(function: &str) -> Option<&str> {
-    SERVED_BY.iter().find_map(|prefix| function.strip_prefix(prefix))
+    SERVED_BY.iter().find_map(|prefix| function.strip_prefix(prefix)).map(renamed)
+}
+
+/// Returns the system call that a function serves if no function serves it that [`system_call`] names.
+pub fn system_call_without_arguments(function: &str) -> Option<&str> {
+    function.strip_prefix(SERVED_WITHOUT_ARGUMENTS).map(renamed)
+}
+
+fn renamed(call: &str) -> &str {
+    RENAMED.iter().find(|(kernels, _)| *kernels == call).map_or(call, |(_, programs)| programs)
 }
 
 /// Returns the entries of each function by all tasks: by index of the function.
@@ -54,6 +74,8 @@ mod tests {
     #[test]
     fn system_calls_have_the_names_that_programs_use() {
         assert_eq!(["__x64_sys_read", "__ia32_sys_openat"].map(system_call), [Some("read"), Some("openat")]);
-        assert_eq!(system_call("do_syscall_64"), None);
+        assert_eq!(["__x64_sys_newstat", "__x64_sys_newfstatat"].map(system_call), [Some("stat"), Some("newfstatat")]);
+        assert_eq!(["do_syscall_64", "__do_sys_getpid"].map(system_call), [None; 2]);
+        assert_eq!(system_call_without_arguments("__do_sys_getpid"), Some("getpid"));
     }
 }

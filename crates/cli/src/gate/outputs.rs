@@ -113,7 +113,12 @@ mod tests {
             schema: SCHEMA.to_owned(),
             nearmiss: "0".to_owned(),
             recorder: Recorder::default(),
-            side: Side { command: "a 'b'".to_owned(), figures: figures.into(), parts: vec![part.clone(), part] },
+            side: Side {
+                command: "a 'b'".to_owned(),
+                figures: figures.into(),
+                parts: vec![part.clone(), part],
+                least_kept: 0,
+            },
         };
         let text = by_lines(&baseline).unwrap();
         assert_eq!(text.lines().count(), 7, "{text}");

@@ -8,8 +8,9 @@ use nearmiss_analysis::Counted;
 use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
-use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Recorder, Ruling, SCHEMA};
+use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Limit, Recorder, Ruling, SCHEMA};
 use nearmiss_record::machine::Machine;
+use nearmiss_record::words::{counted, percent};
 use std::ffi::OsString;
 
 /// Variables that programs need to be found and to choose a language; all else differs from host to host, and its length
@@ -77,7 +78,7 @@ impl Rounds {
             let sides = [side(&old.text, &samples[0]), side(&new.text, &samples[1])];
             let judged = judge(&sides[0], &sides[1], limits);
             if plan.next(&judged, samples[1].len()) == Next::Stop {
-                return Ok(self.verdict(&sides[0], &sides[1], judged));
+                return Ok(self.verdict(&sides[0], &sides[1], judged, limits));
             }
         }
     }
@@ -92,7 +93,7 @@ impl Rounds {
             let judged = judge(&baseline.side, &now, limits);
             if plan.next(&judged, samples.len()) == Next::Stop {
                 self.notes.extend(self.differences(&baseline.recorder));
-                return Ok(self.verdict(&baseline.side, &now, judged));
+                return Ok(self.verdict(&baseline.side, &now, judged, limits));
             }
         }
     }
@@ -150,15 +151,13 @@ impl Rounds {
         once_begun(|| self.gauge.record(&command.variables, &command.words))
     }
 
-    fn verdict(self, old: &Side, new: &Side, figures: Vec<JudgedFigure>) -> GateRecord {
+    fn verdict(self, old: &Side, new: &Side, figures: Vec<JudgedFigure>, limits: &Limits) -> GateRecord {
         let mut notes = self.notes;
-        let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
-        if unclear > 0 {
-            notes.push(format!(
-                "{unclear} of the figures may be beyond their limits, and {} recordings did not decide: --at-most N \
-                 records more.",
-                new.recordings()
-            ));
+        notes.extend(undecided(&figures, new.recordings(), self.most));
+        notes.extend(repeats_badly(&figures));
+        for name in limits.unused(&figures) {
+            notes
+                .push(format!("--max-worse {name}: neither command makes this call, so the limit guards nothing now."));
         }
         let gated = |side: &Side| GatedSide { command: side.command.clone(), recordings: side.recordings() };
         GateRecord {
@@ -197,6 +196,30 @@ impl Rounds {
         .chain(cpus)
         .collect()
     }
+}
+
+fn undecided(figures: &[JudgedFigure], recordings: usize, most: usize) -> Option<String> {
+    let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
+    let more = if recordings < most { "and a few more would not" } else { "--at-most N records more" };
+    (unclear > 0).then(|| {
+        format!(
+            "{} may be beyond the limit: {recordings} recordings did not decide, {more}.",
+            counted(unclear as u64, "figure")
+        )
+    })
+}
+
+/// Returns a note where the command itself varies by more than the limit on its instructions.
+fn repeats_badly(figures: &[JudgedFigure]) -> Option<String> {
+    let own = figures.iter().find(|figure| figure.name == "user.instructions")?;
+    let noise = own.noise / own.old.max(1.0);
+    matches!(own.limit, Limit::Share(limit) if noise > limit).then(|| {
+        format!(
+            "The command does not repeat: its instructions vary by ±{}, more than their limit, so that a change as large \
+             may pass.",
+            percent(noise)
+        )
+    })
 }
 
 fn environment(further: &[String]) -> Vec<(OsString, OsString)> {

@@ -19,7 +19,7 @@ use std::process::ExitCode;
   nearmiss schema --all docs/schema   all of them, one file each
 
 A record names its format in its field `schema`, as in nearmiss/gate/1. The schemas have the records as \
-this nearmiss writes them, in JSON Schema 2020-12; kept files have a checksum at their end, too. The logs of \
+this nearmiss writes them, in JSON Schema 2020-12; files of runs have a checksum at their end, too. The logs of \
 observed runs are Parquet files, and are not here.")]
 pub struct Args {
     /// The record [default: list them]

@@ -276,7 +276,7 @@ fn gates_and_baselines_fit() {
         counts: Counts { misses: vec![[1; 6]], ..Counts::default() },
     };
     let figures = [("user.l1".to_owned(), vec![1, 2])].into();
-    let side = baseline::Side { command: "c".to_owned(), figures, parts: vec![part] };
+    let side = baseline::Side { command: "c".to_owned(), figures, parts: vec![part], least_kept: 1000 };
     let baseline =
         Baseline { schema: baseline::SCHEMA.to_owned(), nearmiss: "0".to_owned(), recorder: Recorder::default(), side };
     assert_fits("baseline", serde_json::to_value(baseline).unwrap());

@@ -16,7 +16,6 @@ use nearmiss_gate::CONFIDENCE;
 use nearmiss_record::comparison::{ComparedRun, RunComparison, SCHEMA};
 use nearmiss_record::observed::{FILE, Observed};
 use nearmiss_record::run::{MANIFEST, Manifest, RunDir, RunError, RunKind};
-use nearmiss_record::words::percent;
 use sides::letters;
 use std::path::PathBuf;
 
@@ -90,8 +89,8 @@ fn on_noise(before: usize, after: usize) -> Option<String> {
         }
         _ => format!(
             "Figures are means of {before} and {after} runs. A difference that is called noise lies within Student's \
-             interval ({} confidence) of how the runs of a side differ among themselves.",
-            percent(CONFIDENCE)
+             interval ({}% confidence) of how the runs of a side differ among themselves.",
+            CONFIDENCE * 100.0
         ),
     })
 }

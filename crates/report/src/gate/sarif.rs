@@ -3,6 +3,7 @@
 use super::words::{cause, change, whole_title};
 use nearmiss_record::gate::{Cause, GateRecord, JudgedFigure};
 use serde_json::{Value, json};
+use std::path::Path;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -14,7 +15,9 @@ pub fn sarif(record: &GateRecord, root: &str) -> String {
         .iter()
         .map(|figure| json!({ "id": figure.name, "shortDescription": { "text": format!("More {}", whole_title(&figure.name)) } }))
         .collect();
-    let results: Vec<Value> = beyond.iter().map(|figure| result(figure, root)).collect();
+    let first = beyond.iter().flat_map(|figure| &figure.causes).find_map(|found| location(found, root));
+    let elsewhere = first.unwrap_or_else(|| program(&record.new.command));
+    let results: Vec<Value> = beyond.iter().map(|figure| result(figure, root, &elsewhere)).collect();
     let driver = json!({
         "name": "nearmiss gate",
         "version": record.nearmiss,
@@ -24,7 +27,8 @@ pub fn sarif(record: &GateRecord, root: &str) -> String {
     format!("{log:#}\n")
 }
 
-fn result(figure: &JudgedFigure, root: &str) -> Value {
+/// `elsewhere`: the place of a result without one of its own, since GitHub refuses a log with such a result.
+fn result(figure: &JudgedFigure, root: &str, elsewhere: &Value) -> Value {
     let causes: Vec<String> = figure.causes.iter().map(|found| cause(found, figure)).collect();
     let text =
         format!("{} {} (limit {}). {}", whole_title(&figure.name), change(figure), figure.limit, causes.join(". "));
@@ -33,17 +37,23 @@ fn result(figure: &JudgedFigure, root: &str) -> Value {
         "ruleId": figure.name,
         "level": "error",
         "message": { "text": text.trim() },
-        "locations": first.into_iter().collect::<Vec<_>>(),
+        "locations": [first.as_ref().unwrap_or(elsewhere)],
         "partialFingerprints": { "nearmissFigure/v1": figure.name },
     })
 }
 
+/// The command's program.
+fn program(command: &str) -> Value {
+    let name = command.split_whitespace().next().unwrap_or("command").trim_start_matches("./");
+    json!({ "physicalLocation": { "artifactLocation": { "uri": encoded(name) } } })
+}
+
+/// The source line of a cause, if its file lies below the root.
 fn location(cause: &Cause, root: &str) -> Option<Value> {
-    if cause.line == 0 || cause.file.is_empty() {
+    if cause.line == 0 {
         return None;
     }
-    let below = cause.file.strip_prefix(root).map(|path| path.trim_start_matches('/'));
-    let uri = below.unwrap_or(&cause.file);
+    let uri = Path::new(&cause.file).strip_prefix(root).ok()?.to_str()?;
     Some(json!({
         "physicalLocation": { "artifactLocation": { "uri": encoded(uri) }, "region": { "startLine": cause.line } },
         "logicalLocations": [{ "name": cause.name, "kind": "function" }],

@@ -6,7 +6,7 @@ use super::words::{
 use crate::name::{cell, plain, right, wrapped};
 use crate::number::counted;
 use anstyle::{AnsiColor, Style};
-use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Ruling};
+use nearmiss_record::gate::{Cause, GateRecord, GatedSide, JudgedFigure, Ruling};
 
 /// Columns of a figure's name, its two means, its change and its noise.
 const WIDTHS: [usize; 5] = [24, 15, 15, 10, 9];
@@ -62,7 +62,7 @@ fn row(cells: [String; 5], last: &str) -> String {
 
 fn why(record: &GateRecord) -> Vec<String> {
     let mut lines = Vec::new();
-    for figure in beyond(record).filter(|figure| !figure.causes.is_empty()) {
+    for figure in beyond(record).filter(|figure| figure.causes.iter().any(|found| is_news(found, figure))) {
         lines.push(String::new());
         lines.push(format!("Why {} {}", whole_title(&figure.name), change(figure)));
         for found in &figure.causes {
@@ -71,7 +71,18 @@ fn why(record: &GateRecord) -> Vec<String> {
             lines.extend(parts.map(|rest| format!("    {rest}")));
         }
     }
+    let unknown: Vec<String> =
+        beyond(record).filter(|figure| figure.causes.is_empty()).map(|figure| whole_title(&figure.name)).collect();
+    if !unknown.is_empty() {
+        lines.push(String::new());
+        lines.extend(wrapped(&format!("No cause is known for more {}.", unknown.join(", ")), WIDTH));
+    }
     lines
+}
+
+/// Whether a cause says more than the figure's name: a call by that name does not, unless its caller is known.
+fn is_news(cause: &Cause, figure: &JudgedFigure) -> bool {
+    !cause.caller.is_empty() || figure.name.strip_prefix("syscalls.") != Some(&cause.name)
 }
 
 fn verdict_style(ruling: Ruling) -> Style {

@@ -151,7 +151,12 @@ pub fn cause(cause: &Cause, figure: &JudgedFigure) -> String {
     if let Some((class, more)) = &cause.class {
         text.push_str(&format!(", {} +{}", class_name(*class), scaled(more.unsigned_abs())));
     }
-    let details: Vec<String> = [called(cause), place(cause), calls(cause)].into_iter().flatten().collect();
+    // A system call's place is its caller's, a function's is in the function.
+    let whence = match cause.kind {
+        PartKind::SystemCall => [called(cause), place(cause)],
+        _ => [place(cause), called(cause)],
+    };
+    let details: Vec<String> = whence.into_iter().chain([calls(cause)]).flatten().collect();
     if details.is_empty() { text } else { format!("{text}: {}", details.join(", ")) }
 }
 

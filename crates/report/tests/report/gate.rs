@@ -98,7 +98,14 @@ fn sarif_points_at_the_line_of_the_first_cause() {
     assert_eq!(results.as_array().unwrap().len(), 2);
     let place = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"src/table.c".into(), &41.into()));
-    assert_eq!(results[1]["locations"].as_array().unwrap().len(), 0, "no line is known of it");
+    assert_eq!(results[1]["locations"], results[0]["locations"], "no line is known of it");
+    // A file elsewhere is no place for a code host.
+    let elsewhere: serde_json::Value = serde_json::from_str(&sarif(&failed(), "/ci/other")).unwrap();
+    let place = &elsewhere["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        place["artifactLocation"]["uri"],
+        failed().new.command.split(' ').next().unwrap().trim_start_matches("./")
+    );
     insta::assert_snapshot!(sarif(&failed(), "/ci/project"));
 }
 
