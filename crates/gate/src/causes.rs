@@ -243,7 +243,8 @@ mod tests {
         let mut old = side(Vec::new());
         let mut write = part(PartKind::Function, "__GI___libc_write", "libc.so.6", [0; 6]);
         write.caller = "flush".to_owned();
-        let mut new = side(vec![write, part(PartKind::Function, "flush", "p", [0; 6])]);
+        write.calls = 8;
+        let mut new = side(vec![write.clone(), part(PartKind::Function, "flush", "p", [0; 6])]);
         for (side, counts) in [(&mut old, [4, 4]), (&mut new, [8, 8])] {
             side.figures.insert("syscalls.write".to_owned(), counts.to_vec());
             side.figures.insert("syscalls.read".to_owned(), vec![3, 3]);
@@ -252,6 +253,9 @@ mod tests {
         let seen: Vec<_> =
             found.iter().map(|it| (it.name.as_str(), it.old, it.new, it.caller.as_str(), it.line)).collect();
         assert_eq!(seen, [("write", 4, 8, "flush", 41)]);
+        // A wrapper that is not called more often did not make the calls.
+        old.parts.push(write);
+        assert_eq!(causes("syscalls", 4.0, &old, &new)[0].caller, "");
         assert!(causes("syscalls.read", 1.0, &old, &new).is_empty());
     }
 

@@ -3,7 +3,7 @@
 use crate::destination::json_file;
 use crate::output::print;
 use anyhow::Context;
-use nearmiss_record::baseline::{Baseline, SCHEMA};
+use nearmiss_record::baseline::{Baseline, SCHEMA, Side};
 use nearmiss_record::gate::GateRecord;
 use nearmiss_record::run::write_whole;
 use nearmiss_record::words::io_error;
@@ -73,16 +73,17 @@ fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
 }
 
 fn by_lines(baseline: &Baseline) -> anyhow::Result<String> {
-    let figures: Vec<String> = (baseline.side.figures.iter())
+    let Side { command, figures, parts, least_kept } = &baseline.side;
+    let figures: Vec<String> = (figures.iter())
         .map(|(name, counts)| Ok(format!("{}:{}", json(name)?, json(counts)?)))
         .collect::<anyhow::Result<_>>()?;
-    let parts: Vec<String> = baseline.side.parts.iter().map(json).collect::<anyhow::Result<_>>()?;
+    let parts: Vec<String> = parts.iter().map(json).collect::<anyhow::Result<_>>()?;
     Ok(format!(
-        "{{\"schema\":{},\"nearmiss\":{},\"recorder\":{},\"side\":{{\"command\":{},\n\"figures\":{{\n{}}},\n\"parts\":[\n{}]}}}}\n",
+        "{{\"schema\":{},\"nearmiss\":{},\"recorder\":{},\"side\":{{\"command\":{},\"least_kept\":{least_kept},\n\"figures\":{{\n{}}},\n\"parts\":[\n{}]}}}}\n",
         json(&baseline.schema)?,
         json(&baseline.nearmiss)?,
         json(&baseline.recorder)?,
-        json(&baseline.side.command)?,
+        json(command)?,
         figures.join(",\n"),
         parts.join(",\n"),
     ))
@@ -92,7 +93,7 @@ fn by_lines(baseline: &Baseline) -> anyhow::Result<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use nearmiss_record::baseline::{BaselinePart, Counts, Side};
+    use nearmiss_record::baseline::{BaselinePart, Counts};
     use nearmiss_record::gate::{PartKind, Recorder};
 
     #[test]
@@ -117,7 +118,7 @@ mod tests {
                 command: "a 'b'".to_owned(),
                 figures: figures.into(),
                 parts: vec![part.clone(), part],
-                least_kept: 0,
+                least_kept: 1000,
             },
         };
         let text = by_lines(&baseline).unwrap();
