@@ -40,6 +40,7 @@ RESULTS = {
         ("gains/day.txt", "experiments/gains/run.py --pairs 61", [r"^all, ", r"^written after"]),
         ("gains/contenders.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
         ("contention/table.txt", "experiments/contention/run.py", [r"^of \d+ programs", r"^gains within"]),
+        ("gate/takes.txt", "experiments/gate/takes.py", [r"."]),
         ("gate/same.txt", "experiments/gate/same.py 5", [r"^(?!round|    (status|noise: |beyond))(?!#)"]),
         ("gate/planted.txt", "experiments/gate/planted.py 5", [r"judged wrongly"]),
         ("gate/engines.txt", "experiments/gate/engines.py", [r"judged wrongly"]),
