@@ -134,7 +134,7 @@ fn differences_that_make_runs_less_comparable_are_noted() {
 fn runs_of_different_kinds_are_refused() {
     let (_a, trace) = traced(support::run_queue());
     let (_b, observation) = observed(support::server::locked());
-    let error = compare(&[trace.clone()], &[observation.clone()]).unwrap_err().to_string();
+    let error = compare(from_ref(&trace), from_ref(&observation)).unwrap_err().to_string();
     assert!(
         error.contains("is a run of `nearmiss trace`, ") && error.contains("compare two runs of the same kind"),
         "{error}"
