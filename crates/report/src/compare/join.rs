@@ -90,9 +90,8 @@ impl Joined {
     }
 
     fn add(&mut self, row: Row, side: usize, run: usize) {
-        let none = vec![vec![0; self.columns]; self.runs[side]];
         let sides = self.rows.entry((row.name, row.detail)).or_default();
-        let sums = sides[side].get_or_insert(none);
+        let sums = sides[side].get_or_insert_with(|| vec![vec![0; self.columns]; self.runs[side]]);
         for (sum, figure) in sums[run].iter_mut().zip(row.figures) {
             *sum = sum.saturating_add(figure);
         }

@@ -65,7 +65,8 @@ pub fn compare(before: &[RunDir], after: &[RunDir]) -> Result<RunComparison, Com
     };
     let letters = letters([before.len(), after.len()]).concat();
     let same = twice(&letters, &all);
-    let of_noise = if same.is_empty() { on_noise(before.len(), after.len()) } else { None };
+    // The note on noise adds nothing to that on one run beside itself.
+    let of_noise = (same.is_empty() || all.len() > 2).then(|| on_noise(before.len(), after.len()));
     comparison.notes.splice(0..0, same.into_iter().chain(of_noise));
     Ok(comparison)
 }
@@ -76,23 +77,27 @@ fn twice(letters: &[String], runs: &[&RunDir]) -> Vec<String> {
     let places: Vec<_> = runs.iter().map(|run| run.path().canonicalize().ok()).collect();
     let earlier = |at: usize| places[..at].iter().position(|place| place.is_some() && *place == places[at]);
     let pairs = (0..runs.len()).filter_map(|at| Some((&letters[earlier(at)?], &letters[at])));
-    pairs.map(|(first, again)| format!("{first} and {again} are the same run: nothing can differ.")).collect()
+    let consequence = |first: &str, again: &str| match first.chars().next() == again.chars().next() {
+        true => "the noise looks smaller than it is",
+        false => "nothing can differ",
+    };
+    pairs
+        .map(|(first, again)| format!("{first} and {again} are the same run: {}.", consequence(first, again)))
+        .collect()
 }
 
 /// Returns how sure the words better and worse are.
-fn on_noise(before: usize, after: usize) -> Option<String> {
-    Some(match (before, after) {
-        (1, 1) => {
-            "One run a side: no difference is called better or worse, since the noise is not known. Several runs a \
-                   side show it: `nearmiss report --compare B1 B2 B3 --against A1 A2 A3`."
-                .to_owned()
-        }
-        _ => format!(
-            "Figures are means of {before} and {after} runs. A difference that is called noise lies within Student's \
-             interval ({}% confidence) of how the runs of a side differ among themselves.",
-            CONFIDENCE * 100.0
-        ),
-    })
+fn on_noise(before: usize, after: usize) -> String {
+    if before + after == 2 {
+        return "One run a side: no difference is called better or worse, since the noise is not known. Several runs a \
+                side show it: `nearmiss report --compare B1 B2 B3 --against A1 A2 A3`."
+            .to_owned();
+    }
+    format!(
+        "Figures are means of {before} and {after} runs. A difference that is called noise lies within Student's \
+         interval ({}% confidence) of how the runs of a side differ among themselves.",
+        CONFIDENCE * 100.0
+    )
 }
 
 fn traces(sides: [&[RunDir]; 2]) -> Result<RunComparison, CompareError> {

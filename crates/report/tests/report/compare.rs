@@ -164,6 +164,9 @@ fn several_runs_a_side_separate_noise_from_difference() {
     let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
     assert!(line("cycles ").ends_with("better") && line("instructions ").ends_with("noise"), "{text}");
     assert!(text.starts_with("A1 ") && text.contains("\nB3 "), "{text}");
+    let twice = compare(&[before[0].clone(), before[0].clone()], from_ref(&after[0])).unwrap();
+    assert_eq!(twice.notes[0], "A1 and A2 are the same run: the noise looks smaller than it is.");
+    assert!(twice.notes[1].starts_with("Figures are means of 2 and 1 runs."), "{:?}", twice.notes);
 }
 
 fn page(comparison: &RunComparison, width: usize, top: usize) -> String {
