@@ -64,31 +64,10 @@ fn modes(tasks: &[TaskRow], functions: &[FunctionRow]) -> [Tally; 2] {
         modes[1] += &task.kernel;
     }
     for row in functions.iter().filter(|row| is_the_kernels(row) && !row.kernel) {
-        take(&mut modes[0], &row.tally);
+        modes[0] = modes[0].without(&row.tally, &mut false);
         modes[1] += &row.tally;
     }
     modes
-}
-
-/// Takes a part's counts, those that figures are made of.
-fn take(whole: &mut Tally, part: &Tally) {
-    for (whole, part) in [
-        (&mut whole.instructions, part.instructions),
-        (&mut whole.loads, part.loads),
-        (&mut whole.stores, part.stores),
-        (&mut whole.cycles, part.cycles),
-    ] {
-        *whole = whole.saturating_sub(part);
-    }
-    for (whole, part) in whole.levels.iter_mut().zip(&part.levels) {
-        for (whole, part) in [
-            (&mut whole.load_misses, part.load_misses),
-            (&mut whole.store_misses, part.store_misses),
-            (&mut whole.fetch_misses, part.fetch_misses),
-        ] {
-            whole.iter_mut().zip(part).for_each(|(whole, part)| *whole = whole.saturating_sub(part));
-        }
-    }
 }
 
 fn of_tally(tally: &Tally, levels: usize) -> impl Iterator<Item = (String, u64)> + use<> {

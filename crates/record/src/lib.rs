@@ -31,6 +31,7 @@ pub mod shared_line;
 pub mod side;
 mod stalls;
 pub mod symbols;
+mod tally;
 pub mod trace;
 pub mod units;
 pub mod verdict;

@@ -4,8 +4,6 @@
 //! interrupts. The total follows the first. A table that follows the second is fitted here: the missing part is
 //! returned, for the unattributed row, and the excess is taken from the rows in proportion.
 
-use nearmiss_record::model::{ByClass, Tally};
-
 /// Reduces `values` in proportion until they sum to at most `target`; returns the shortfall of the sum.
 pub(super) fn fit(values: &mut [u64], target: u64) -> u64 {
     let sum: u128 = values.iter().map(|v| u128::from(*v)).sum();
@@ -43,47 +41,6 @@ pub(super) fn split<const N: usize>(amount: u64, weights: [u64; N]) -> [u64; N] 
     }
     parts[0] = rest;
     parts
-}
-
-/// `whole` less `part`, field by field; a field where `part` is the larger is 0, and `exceeded` becomes true.
-pub(super) fn difference(whole: &Tally, part: &Tally, exceeded: &mut bool) -> Tally {
-    let mut less = |a: u64, b: u64| {
-        *exceeded |= b > a;
-        a.saturating_sub(b)
-    };
-    let mut rest = Tally {
-        instructions: less(whole.instructions, part.instructions),
-        loads: less(whole.loads, part.loads),
-        stores: less(whole.stores, part.stores),
-        line_accesses: less(whole.line_accesses, part.line_accesses),
-        nt_stores: less(whole.nt_stores, part.nt_stores),
-        levels: whole.levels.clone(),
-        bus: whole.bus,
-        cycles: less(whole.cycles, part.cycles),
-        stall_cycles: less(whole.stall_cycles, part.stall_cycles),
-        first_touch_cycles: less(whole.first_touch_cycles, part.first_touch_cycles),
-        mispredicted_cycles: less(whole.mispredicted_cycles, part.mispredicted_cycles),
-    };
-    for (mine, theirs) in rest.levels.iter_mut().zip(&part.levels) {
-        let mut classes = |a: &mut ByClass, b: &ByClass| a.iter_mut().zip(b).for_each(|(a, b)| *a = less(*a, *b));
-        classes(&mut mine.load_misses, &theirs.load_misses);
-        classes(&mut mine.store_misses, &theirs.store_misses);
-        classes(&mut mine.fetch_misses, &theirs.fetch_misses);
-    }
-    let (b, o) = (&mut rest.bus, &part.bus);
-    for (a, b) in [
-        (&mut b.read_remote, o.read_remote),
-        (&mut b.read_local_none, o.read_local_none),
-        (&mut b.read_local_shared, o.read_local_shared),
-        (&mut b.read_local_modified, o.read_local_modified),
-        (&mut b.write_backs, o.write_backs),
-        (&mut b.invalidations, o.invalidations),
-        (&mut b.nt_full, o.nt_full),
-        (&mut b.nt_partial, o.nt_partial),
-    ] {
-        *a = less(*a, b);
-    }
-    rest
 }
 
 #[cfg(test)]

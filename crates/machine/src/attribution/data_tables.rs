@@ -1,7 +1,6 @@
 //! The table by data: objects.
 
 use super::Attribution;
-use super::balance::difference;
 use super::charged::Cycles;
 use super::names::{Names, UNATTRIBUTED};
 use super::objects::{Key, Object};
@@ -212,7 +211,7 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
     let mut known = empty();
     rows.iter().for_each(|row| known += &row.tally);
     // Misses at unknown addresses are those in no other row.
-    rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, difference(totals, &known, &mut false)));
+    rows.push(nameless(ObjectKind::Unattributed, UNATTRIBUTED, totals.without(&known, &mut false)));
     cycles.spread(rows.iter_mut().map(|row| &mut row.tally), totals);
     rows
 }

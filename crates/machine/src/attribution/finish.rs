@@ -5,7 +5,6 @@
 //! command, others, idle and ticks (`charged.rs`). Tables by task and CPU take them from the tasks' reports and are
 //! fitted to the sums by instruction; the remainder goes to their unattributed row.
 
-use super::balance::difference;
 use super::charged::{Charged, Cycles};
 use super::ledger::References;
 use super::names::Names;
@@ -64,7 +63,7 @@ impl Attribution {
         let mut known = totals.clone();
         [&others, &idle, &ticks].into_iter().for_each(|part| known += part);
         let mut attributed_more = false;
-        let unattributed = misses_only(&difference(&whole, &known, &mut attributed_more));
+        let unattributed = misses_only(&whole.without(&known, &mut attributed_more));
         totals += &unattributed;
         code.add_rest(&unattributed);
         if let Some(note) = disagreement(&whole, &known) {

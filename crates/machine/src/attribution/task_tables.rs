@@ -1,7 +1,7 @@
 //! The tables by task and by CPU.
 
 use super::Attribution;
-use super::balance::{difference, fit, split};
+use super::balance::{fit, split};
 use super::charged::{Charged, Charges, Cycles};
 use super::ledger::References;
 use super::names::UNATTRIBUTED;
@@ -134,7 +134,7 @@ fn rest(rows: &[TaskRow], totals: &Tally, part: &Charges) -> TaskRow {
     }
     let mut known = user.clone();
     known += &kernel;
-    let mut rest = difference(totals, &known, &mut false);
+    let mut rest = totals.without(&known, &mut false);
     let mut rest_user = Tally { levels: vec![Default::default(); rest.levels.len()], ..Tally::default() };
     // Unreported misses have no mode; instructions have.
     rest_user.instructions = part.instructions_by_mode[0].saturating_sub(user.instructions).min(rest.instructions);
