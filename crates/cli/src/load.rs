@@ -22,7 +22,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "HOST:PORT|PATH", requires = "load", help_heading = "Servers")]
     ready: Option<Ready>,
     /// The server has this long until it answers [default: 10s; in the guest 5m]
-    #[arg(long, value_name = "TIME", requires = "load", value_parser = nearmiss_usage::time, help_heading = "Servers")]
+    #[arg(long, value_name = "TIME", requires = "load", value_parser = nearmiss_usage::some_time, help_heading = "Servers")]
     ready_within: Option<Duration>,
 }
 

@@ -44,7 +44,7 @@ pub struct Args {
     #[command(flatten)]
     whom: Whom,
     /// End after this time: 5s, 500ms, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = nearmiss_usage::some_time)]
     limit: Option<Duration>,
     /// Samples a second on a busy CPU
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = watch::DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=20_000))]
@@ -305,9 +305,4 @@ fn manifest(command: Vec<String>, observed: &Observed, outcome: &Outcome) -> Man
         notes: observed.notes.clone(),
         ..Manifest::default()
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = nearmiss_usage::time(text)?;
-    if time.is_zero() { Err("no time at all; write it as in 5s or 500ms".to_owned()) } else { Ok(time) }
 }

@@ -28,7 +28,7 @@ pub struct SnapshotArgs {
     )]
     pub pid: Vec<i32>,
     /// Take no snapshot with a longer predicted pause
-    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, requires = "pid", help_heading = "Running processes")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::some_time, requires = "pid", help_heading = "Running processes")]
     pause_at_most: Option<Duration>,
 }
 

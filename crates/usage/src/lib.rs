@@ -12,5 +12,5 @@ pub use generate::{GeneratedText, NotGenerated, generate};
 pub use pid::pid;
 pub use progress::{A_WHILE, Progress};
 pub use stream::{print, report};
-pub use time::time;
+pub use time::{some_time, time};
 pub use wrong_use::{in_one_line, read};

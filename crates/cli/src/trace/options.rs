@@ -39,7 +39,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub warm: warm::WarmArgs,
     /// End the run when the command has run for this time, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time)]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::some_time)]
     pub timeout: Option<Duration>,
     /// Copy the files that the command wrote to this directory instead of throwing them away
     #[arg(long, value_name = "DIR")]

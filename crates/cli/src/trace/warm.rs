@@ -18,7 +18,7 @@ pub struct WarmArgs {
     #[arg(long)]
     warm: bool,
     /// End the run ahead after this time, and go on
-    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time, default_value = "60s", requires = "warm")]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::some_time, default_value = "60s", requires = "warm")]
     warm_limit: Duration,
 }
 
