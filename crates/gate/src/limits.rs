@@ -2,6 +2,7 @@
 
 use crate::figure::{MISSES, MODES, OF_A_MODE, OF_ALL, level, taken_apart};
 use nearmiss_record::gate::{JudgedFigure, Limit};
+use std::collections::BTreeSet;
 
 /// A share of few events is a share of so many: 2% of 40 page faults are 2 of them.
 const FEW: f64 = 100.0;
@@ -19,6 +20,9 @@ pub enum LimitError {
          user and kernel alone are all figures of a mode"
     )]
     NoFigure(String),
+    /// Two limits in one text are for the same figure.
+    #[error("`{0}` has two limits here; keep one of them")]
+    Twice(String),
 }
 
 /// Limits by figure.
@@ -36,13 +40,21 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Adds the limits of one option, with commas between them.
+    /// Adds the limits of one option, with commas between them. A later option's limit replaces an earlier one's.
     pub fn add(&mut self, text: &str) -> Result<(), LimitError> {
+        let mut known = BTreeSet::new();
         for item in text.split(',') {
-            match item.split_once('=') {
+            let (name, limit) = match item.split_once('=') {
                 Some((name, _)) if !is_figure(name.trim()) => return Err(LimitError::NoFigure(name.trim().to_owned())),
-                Some((name, value)) => self.named.push((name.trim().to_owned(), limit(value)?)),
-                None => self.of_all = limit(item)?,
+                Some((name, value)) => (Some(name.trim()), limit(value)?),
+                None => (None, limit(item)?),
+            };
+            if !known.insert(name) {
+                return Err(LimitError::Twice(name.unwrap_or("every figure").to_owned()));
+            }
+            match name {
+                Some(name) => self.named.push((name.to_owned(), limit)),
+                None => self.of_all = limit,
             }
         }
         Ok(())
@@ -133,6 +145,9 @@ mod tests {
         let error = |text: &str| Limits::default().add(text).unwrap_err();
         for text in ["", "much", "-1%", "0.02", "instructions=", "l1=1e9%", "2%,", "nan%"] {
             assert!(matches!(error(text), LimitError::NoLimit(_)), "{text}");
+        }
+        for text in ["1%,2%", "l1=1%, l1=2%"] {
+            assert!(matches!(error(text), LimitError::Twice(_)), "{text}");
         }
         for text in ["speed=1%", "user.faults=1%", "l0=1%", "l5=1%", "syscalls.=0", "=2%", "user.kernel.l1=1%"] {
             assert!(matches!(error(text), LimitError::NoFigure(_)), "{text}");

@@ -2,6 +2,7 @@
 
 mod commands;
 mod outputs;
+mod recordings;
 mod rounds;
 
 use crate::destination::json_file;
@@ -10,16 +11,20 @@ use anyhow::bail;
 use clap::ArgGroup;
 use commands::Gated;
 use nearmiss_gate::{LimitError, Limits};
+use nearmiss_record::gate::{GateRecord, Recorder};
 use nearmiss_record::units::Bytes;
 use outputs::Outputs;
 use rounds::Rounds;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Figures are of this machine, unless another is named.
 const MACHINE: &str = "zen4-genoa";
+
+/// Most recordings of a side.
+const AT_MOST: u16 = 10;
 
 /// Arguments of `nearmiss gate`.
 #[derive(clap::Args)]
@@ -73,9 +78,9 @@ pub struct Args {
     /// Record each side at least so often
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=100))]
     recordings: u16,
-    /// Record each side at most so often
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(2..=100))]
-    at_most: u16,
+    /// Record each side at most so often [default: 10, or --recordings where that is more]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=100))]
+    at_most: Option<u16>,
     /// Pass this variable of the environment on to the command (repeatable)
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -86,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = Bytes::parse)]
     memory: Option<Bytes>,
     /// End a recording when its command has run for this time, such as 90s or 10m
-    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::time)]
+    #[arg(long, value_name = "TIME", value_parser = nearmiss_usage::some_time)]
     timeout: Option<Duration>,
     #[command(flatten)]
     outputs: Outputs,
@@ -109,6 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match (&args.against, &args.write) {
         (Some(file), _) => {
             let baseline = outputs::read_baseline(file)?;
+            args.is_comparable(file, &baseline.recorder)?;
             let rounds = Rounds::new(&args, &baseline.recorder.machine, Some(baseline.recorder.cpus))?;
             written(&args.outputs, rounds.compare_with(&baseline, &command, &limits)?)
         }
@@ -124,7 +130,33 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn written(outputs: &Outputs, record: nearmiss_record::gate::GateRecord) -> anyhow::Result<ExitCode> {
+impl Args {
+    /// Returns the most recordings of a side. Errors: fewer than the least.
+    fn most(&self) -> anyhow::Result<u16> {
+        match self.at_most {
+            Some(most) if most < self.recordings => {
+                bail!("--at-most {most} is less than --recordings {}: raise one or lower the other", self.recordings)
+            }
+            most => Ok(most.unwrap_or(AT_MOST.max(self.recordings))),
+        }
+    }
+
+    /// Errors: the machine is another one than the baseline's, so that the machines would be compared.
+    fn is_comparable(&self, file: &Path, recorder: &Recorder) -> anyhow::Result<()> {
+        // A preset and a copy of its file have one name.
+        let named = |machine: &str| Path::new(machine).file_stem().map(OsString::from);
+        match &self.machine {
+            Some(machine) if named(machine) != named(&recorder.machine) => bail!(
+                "-m {machine}: the figures of {} are of {}; leave -m away, or write a baseline of {machine} with --write",
+                file.display(),
+                recorder.machine
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn written(outputs: &Outputs, record: GateRecord) -> anyhow::Result<ExitCode> {
     outputs.write(&record)?;
     Ok(if record.passed { ExitCode::SUCCESS } else { ExitCode::from(CONDITION_FAILED) })
 }

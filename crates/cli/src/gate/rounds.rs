@@ -2,15 +2,14 @@
 
 use super::Args;
 use super::commands::Gated;
+use super::recordings::Recordings;
 use crate::progress::progress;
-use crate::trace::{Gauge, once_begun};
-use nearmiss_analysis::Counted;
-use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Recording, Sample, judge, side, to_keep};
+use crate::trace::Gauge;
+use nearmiss_gate::{CONFIDENCE, LEAST_TO_FAIL, Limits, Next, Plan, Sample, judge, side, to_keep};
 use nearmiss_machine::describe;
 use nearmiss_record::baseline::{self, Baseline, Side};
-use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Limit, Recorder, Ruling, SCHEMA};
+use nearmiss_record::gate::{GateRecord, GatedSide, JudgedFigure, Recorder, Ruling, SCHEMA};
 use nearmiss_record::machine::Machine;
-use nearmiss_record::words::{counted, percent};
 use std::ffi::OsString;
 
 /// Variables that programs need to be found and to choose a language; all else differs from host to host, and its length
@@ -23,19 +22,18 @@ const SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0
 /// runs where makes the kernel's figures noisier.
 const FOR_THREADS: u32 = 2;
 
+/// Recordings that are made beside a baseline before it is looked at again.
+const PAIR: usize = 2;
+
 /// Records commands.
 pub struct Rounds {
-    gauge: Gauge,
+    recordings: Recordings,
     /// Uncut.
     described: Machine,
     least: usize,
     most: usize,
     /// No CPUs were given: the first recordings decide.
     open: bool,
-    /// The next recording is the first in a guest of its shape.
-    first: bool,
-    recorded: usize,
-    recorder: Recorder,
     notes: Vec<String>,
 }
 
@@ -48,15 +46,13 @@ impl Rounds {
         let machine = describe::cut(&described, cpus.unwrap_or(1));
         let notes = machine.caution().map(|caution| format!("Caution: {caution}.")).into_iter().collect();
         let (memory, timeout, warm) = (args.memory, args.timeout, !args.cold);
+        let gauge = Gauge { machine, memory, timeout, warm, environment: environment(&args.env) };
         Ok(Rounds {
-            gauge: Gauge { machine, memory, timeout, warm, environment: environment(&args.env) },
+            recordings: Recordings::new(gauge, name)?,
             described,
             least: args.recordings.into(),
-            most: args.at_most.max(args.recordings).into(),
+            most: args.most()?.into(),
             open: cpus.is_none(),
-            first: true,
-            recorded: 0,
-            recorder: Recorder { machine: name.to_owned(), ..Recorder::default() },
             notes,
         })
     }
@@ -65,12 +61,13 @@ impl Rounds {
     pub fn compare(mut self, old: &Gated, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
         let plan = Plan { least: self.least, most: self.most, kept: None };
         let mut samples = [Vec::new(), Vec::new()];
+        self.recordings.expect(2 * self.least);
         loop {
             // Each side is first as often as last, so that a drift of the host adds to both.
-            let order = if samples[0].len().is_multiple_of(2) { [0, 1] } else { [1, 0] };
-            for at in order {
-                samples[at].push(self.record([old, new][at], ["old", "new"][at])?);
-            }
+            let mut order = [(0, (old, "old")), (1, (new, "new"))];
+            order.rotate_left(samples[0].len() % 2);
+            let pair = self.recordings.all(&order.map(|(_, turn)| turn))?;
+            order.iter().zip(pair).for_each(|((at, _), sample)| samples[*at].push(sample));
             if self.widened(samples.iter().flatten()) {
                 samples = Default::default();
                 continue;
@@ -87,8 +84,11 @@ impl Rounds {
     pub fn compare_with(mut self, baseline: &Baseline, new: &Gated, limits: &Limits) -> anyhow::Result<GateRecord> {
         let plan = Plan { least: self.least, most: self.most, kept: Some(baseline.side.recordings()) };
         let mut samples = Vec::new();
+        self.recordings.expect(self.least);
         loop {
-            samples.push(self.record(new, "new")?);
+            // The number is one that does not depend on the machine.
+            let more = self.least.saturating_sub(samples.len()).max(PAIR).min(self.most - samples.len());
+            samples.extend(self.recordings.all(&vec![(new, "new"); more])?);
             let now = side(&new.text, &samples);
             let judged = judge(&baseline.side, &now, limits);
             if plan.next(&judged, samples.len()) == Next::Stop {
@@ -101,17 +101,16 @@ impl Rounds {
     /// Records a command for a baseline: as often as a gate needs to fail.
     pub fn baseline(mut self, command: &Gated) -> anyhow::Result<Baseline> {
         let count = self.least.max(LEAST_TO_FAIL).min(self.most);
-        let mut samples = vec![self.record(command, "baseline")?];
+        self.recordings.expect(count);
+        let mut samples = self.recordings.all(&[(command, "baseline")])?;
         if self.widened(&samples) {
             samples.clear();
         }
-        while samples.len() < count {
-            samples.push(self.record(command, "baseline")?);
-        }
+        samples.extend(self.recordings.all(&vec![(command, "baseline"); count - samples.len()])?);
         Ok(Baseline {
             schema: baseline::SCHEMA.to_owned(),
             nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
-            recorder: self.recorder,
+            recorder: self.recordings.recorder().clone(),
             side: to_keep(&side(&command.text, &samples)),
         })
     }
@@ -121,8 +120,7 @@ impl Rounds {
         let threads = samples.into_iter().any(|sample| sample.threads > 1);
         let widened = std::mem::take(&mut self.open) && threads && self.described.topology.cpus() > 1;
         if widened {
-            self.gauge.machine = describe::cut(&self.described, FOR_THREADS);
-            (self.first, self.recorded) = (true, 0);
+            self.recordings.restart(describe::cut(&self.described, FOR_THREADS));
             self.notes.push(format!(
                 "The command has threads, so the guest has {FOR_THREADS} CPUs. With --cpus 1 nothing passes between \
                  CPUs, and the kernel's figures are less noisy."
@@ -132,38 +130,14 @@ impl Rounds {
         widened
     }
 
-    fn record(&mut self, command: &Gated, which: &str) -> anyhow::Result<Sample> {
-        self.recorded += 1;
-        progress(&format!("recording {} ({which})", self.recorded));
-        let mut gauged = self.gauged(command)?;
-        // The guest that is booted first is saved, and all others are restored from it. The two are not quite the same.
-        if std::mem::take(&mut self.first) && !gauged.restored {
-            gauged = self.gauged(command)?;
-        }
-        let Counted { model, side, symbols, switches, kernel, emulator, .. } = &gauged;
-        let cpus = self.gauge.machine.topology.cpus();
-        let machine = self.recorder.machine.clone();
-        self.recorder = Recorder { machine, cpus, kernel: kernel.clone(), emulator: emulator.clone() };
-        Ok(Sample::of(&Recording { model, side, symbols, switches: *switches }))
-    }
-
-    fn gauged(&self, command: &Gated) -> anyhow::Result<Counted> {
-        once_begun(|| self.gauge.record(&command.variables, &command.words))
-    }
-
     fn verdict(self, old: &Side, new: &Side, figures: Vec<JudgedFigure>, limits: &Limits) -> GateRecord {
         let mut notes = self.notes;
-        notes.extend(undecided(&figures, new.recordings(), self.most));
-        notes.extend(repeats_badly(&figures));
-        for name in limits.unused(&figures) {
-            notes
-                .push(format!("--max-worse {name}: neither command makes this call, so the limit guards nothing now."));
-        }
+        notes.extend(nearmiss_gate::notes(&figures, limits, new.recordings(), self.most));
         let gated = |side: &Side| GatedSide { command: side.command.clone(), recordings: side.recordings() };
         GateRecord {
             schema: SCHEMA.to_owned(),
             nearmiss: env!("CARGO_PKG_VERSION").to_owned(),
-            recorder: self.recorder,
+            recorder: self.recordings.recorder().clone(),
             old: gated(old),
             new: gated(new),
             confidence: CONFIDENCE,
@@ -175,7 +149,7 @@ impl Rounds {
 
     /// Returns the reasons for which a baseline is less comparable than its figures look.
     fn differences(&self, then: &Recorder) -> Vec<String> {
-        let now = &self.recorder;
+        let now = self.recordings.recorder();
         let differ = |what: &str, then: &str, now: &str| {
             (then != now)
                 .then(|| format!("The baseline is of another {what} ({then}, now {now}): differences are its too."))
@@ -186,40 +160,12 @@ impl Rounds {
                 then.cpus, now.cpus
             )
         });
-        [
-            differ("machine", &then.machine, &now.machine),
-            differ("kernel", &then.kernel, &now.kernel),
-            differ("emulator", &then.emulator, &now.emulator),
-        ]
-        .into_iter()
-        .flatten()
-        .chain(cpus)
-        .collect()
+        [differ("kernel", &then.kernel, &now.kernel), differ("emulator", &then.emulator, &now.emulator)]
+            .into_iter()
+            .flatten()
+            .chain(cpus)
+            .collect()
     }
-}
-
-fn undecided(figures: &[JudgedFigure], recordings: usize, most: usize) -> Option<String> {
-    let unclear = figures.iter().filter(|figure| figure.ruling == Ruling::Unclear).count();
-    let more = if recordings < most { "and a few more would not" } else { "--at-most N records more" };
-    (unclear > 0).then(|| {
-        format!(
-            "{} may be beyond the limit: {recordings} recordings did not decide, {more}.",
-            counted(unclear as u64, "figure")
-        )
-    })
-}
-
-/// Returns a note where the command itself varies by more than the limit on its instructions.
-fn repeats_badly(figures: &[JudgedFigure]) -> Option<String> {
-    let own = figures.iter().find(|figure| figure.name == "user.instructions")?;
-    let noise = own.noise / own.old.max(1.0);
-    matches!(own.limit, Limit::Share(limit) if noise > limit).then(|| {
-        format!(
-            "The command does not repeat: its instructions vary by ±{}, more than their limit, so that a change as large \
-             may pass.",
-            percent(noise)
-        )
-    })
 }
 
 fn environment(further: &[String]) -> Vec<(OsString, OsString)> {

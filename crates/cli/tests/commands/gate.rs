@@ -5,6 +5,10 @@
 use std::path::Path;
 use std::process::Command;
 
+const BASELINE: &str = r#"{"schema":"nearmiss/baseline/3","nearmiss":"0",
+    "recorder":{"machine":"zen4-genoa","cpus":1,"kernel":"6.1","emulator":"QEMU 7.2"},
+    "side":{"command":"true","least_kept":1000,"figures":{"faults":[1,1]},"parts":[]}}"#;
+
 fn refused(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearmiss"));
     let output = command.current_dir(directory).arg("gate").args(arguments).output().unwrap();
@@ -21,7 +25,15 @@ fn bad_use_is_refused_in_one_line_with_the_way_out() {
     std::fs::write(place.path().join("other.json"), r#"{"schema":"nearmiss/model/2"}"#).unwrap();
     std::fs::write(place.path().join("damaged.json"), r#"{"schema":"nearmiss/baseline/3"}"#).unwrap();
     std::fs::write(place.path().join("older.json"), r#"{"schema":"nearmiss/baseline/2"}"#).unwrap();
+    std::fs::write(place.path().join("base.json"), BASELINE).unwrap();
     let cases: &[(&[&str], &str)] = &[
+        (
+            &["-m", "xeon-scalable", "--against", "base.json", "--", "true"],
+            "the figures of base.json are of zen4-genoa",
+        ),
+        (&["--recordings", "9", "--at-most", "8", "true", "true"], "--at-most 8 is less than --recordings 9"),
+        (&["--max-worse", "l1=1%,l1=2%", "true", "true"], "`l1` has two limits here"),
+        (&["--timeout", "0s", "true", "true"], "no time at all"),
         (&["-m", "host", "true", "true"], "name one of `nearmiss machine list`, such as zen4-genoa"),
         (&["-m", "no-such-machine", "true", "true"], "no-such-machine"),
         (&["true"], "<NEW>"),
@@ -43,5 +55,5 @@ fn bad_use_is_refused_in_one_line_with_the_way_out() {
         let stderr = refused(place.path(), arguments);
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 3, "nothing is left");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 4, "nothing is left");
 }

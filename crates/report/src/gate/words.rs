@@ -10,6 +10,8 @@ const SMALL: f64 = 0.000_95;
 const TINY: f64 = 0.000_005;
 /// From here on one digit is enough.
 const LARGE: f64 = 0.1;
+/// A mean below this has a digit after the point.
+const FINE: u64 = 10_000;
 /// A share of fewer events means nothing.
 const FEW: f64 = 100.0;
 
@@ -53,9 +55,13 @@ pub fn whole_title(name: &str) -> String {
     }
 }
 
-/// `58,210,633`: a mean of counts.
+/// `58,210,633`: a mean of counts, with a digit after the point where it is small and no whole number.
 pub fn mean(value: f64) -> String {
-    grouped(value.round().max(0.0) as u64)
+    let tenths = (value * 10.0).round().max(0.0) as u64;
+    match (tenths / 10, tenths % 10) {
+        (whole, tenth) if tenth > 0 && whole < FINE => format!("{}.{tenth}", grouped(whole)),
+        _ => grouped(value.round().max(0.0) as u64),
+    }
 }
 
 /// `+1.00%`, or `+4` where little is counted or differs; `0` where nothing does.
@@ -75,7 +81,7 @@ pub fn noise(figure: &JudgedFigure) -> String {
 fn share_or_count(size: f64, of: f64) -> String {
     let share = size / of;
     match share {
-        share if of < FEW || share < TINY => short(size),
+        share if of < FEW || size < 1.0 || share < TINY => short(size),
         share if share < SMALL => format!("{:.3}%", share * 100.0),
         share if share < LARGE => format!("{:.2}%", share * 100.0),
         share => format!("{:.1}%", share * 100.0),
@@ -84,7 +90,7 @@ fn share_or_count(size: f64, of: f64) -> String {
 
 /// A number with one digit after the point where it is small and no whole one.
 fn short(number: f64) -> String {
-    if number.fract().abs() < 0.05 || number >= FEW { mean(number) } else { format!("{number:.1}") }
+    if number >= FEW { grouped(number.round() as u64) } else { mean(number) }
 }
 
 /// Words for a ruling.
@@ -100,7 +106,9 @@ pub fn ruling(figure: &JudgedFigure) -> String {
 
 /// The verdict in one line.
 pub fn headline(record: &GateRecord) -> String {
-    let beyond: Vec<&JudgedFigure> = beyond(record).collect();
+    let mut beyond: Vec<&JudgedFigure> = beyond(record).collect();
+    let calls = beyond.iter().filter(|figure| figure.name.starts_with("syscalls.")).count();
+    beyond.sort_by_key(|figure| remoteness(&figure.name, calls));
     let Some(first) = beyond.first() else {
         let differ = record.figures.iter().filter(|it| matches!(it.ruling, Ruling::Within | Ruling::Unclear)).count();
         return match differ {
@@ -111,9 +119,21 @@ pub fn headline(record: &GateRecord) -> String {
     };
     let more = match beyond.len() - 1 {
         0 => String::new(),
-        n => format!(", and {} more beyond their limits", counted(n as u64, "figure")),
+        1 => ", and one more figure beyond its limit".to_owned(),
+        n => format!(", and {n} more figures beyond theirs"),
     };
     format!("failed: {} {} (limit {}){more}", whole_title(&first.name), change(first), first.limit)
+}
+
+/// A figure's distance from what the program's text shows: user mode, then its calls (a single one by its name), then what
+/// the kernel does for them.
+fn remoteness(name: &str, calls: usize) -> u8 {
+    match name.split('.').next() {
+        Some("user") => 0,
+        Some("syscalls") => u8::from(name.contains('.') != (calls == 1)) + 1,
+        Some("kernel") => 4,
+        _ => 3,
+    }
 }
 
 /// The figures beyond their limits.
@@ -186,6 +206,18 @@ mod tests {
     use nearmiss_record::gate::Limit;
 
     #[test]
+    fn what_the_text_shows_is_nearest() {
+        let first = |names: &[&str]| {
+            let calls = names.iter().filter(|name| name.starts_with("syscalls.")).count();
+            names.iter().min_by_key(|name| remoteness(name, calls)).map(|name| (*name).to_owned())
+        };
+        assert_eq!(first(&["kernel.l1", "syscalls", "syscalls.write"]).as_deref(), Some("syscalls.write"));
+        assert_eq!(first(&["kernel.l1", "syscalls", "syscalls.read", "syscalls.write"]).as_deref(), Some("syscalls"));
+        assert_eq!(first(&["kernel.l1", "faults"]).as_deref(), Some("faults"));
+        assert_eq!(first(&["user.l2", "syscalls", "syscalls.write"]).as_deref(), Some("user.l2"));
+    }
+
+    #[test]
     fn changes_are_as_fine_as_they_are_large() {
         let figure = |old: f64, difference: f64, noise: f64| {
             let (limit, ruling) = (Limit::Share(0.02), Ruling::NoDifference);
@@ -210,5 +242,7 @@ mod tests {
         assert_eq!(figure(1e8, 1.0, 2.5), "+1 ±2.5");
         assert_eq!(figure(40.0, 3.0, 0.71), "+3 ±0.7");
         assert_eq!(figure(0.0, 1234.0, 120.4), "+1,234 ±120");
+        assert_eq!(figure(1073.0, 0.2, 0.9), "+0.2 ±0.9");
+        assert_eq!([mean(1073.2), mean(1073.0), mean(73_000.2)], ["1,073.2", "1,073", "73,000"]);
     }
 }
