@@ -82,6 +82,11 @@ impl Drain<'_> {
     ) -> Result<Drained, TapError> {
         let mut flow = Flow { by_instructions: !header.starts_late, ..Flow::default() };
         let mut validator = Validator::new(header, None);
+        if let Some(plan) = self.plan.filter(|_| flow.by_instructions) {
+            let now = Instant::now();
+            ring.set_lengths(Schedule::begin(plan, now).opening(now));
+            ring.follow(!plan.followed.is_zero());
+        }
         let mut last_look = false;
         while !flow.drained.complete {
             watch.look(ring);
@@ -118,7 +123,14 @@ impl Drain<'_> {
         }
         let (Some(opened), _) = watch.times() else { return };
         if let Some(plan) = self.plan {
-            let schedule = flow.schedule.get_or_insert_with(|| Schedule::begin(plan, opened));
+            let by_instructions = flow.by_instructions;
+            let schedule = flow.schedule.get_or_insert_with(|| {
+                let mut schedule = Schedule::begin(plan, opened);
+                if by_instructions {
+                    schedule.opening(opened);
+                }
+                schedule
+            });
             match schedule.look(now, ring.seen(flow.drained.records - flow.ahead)) {
                 Some(Due::Pause) => ring.pause(true),
                 Some(Due::GoOn) => ring.pause(false),

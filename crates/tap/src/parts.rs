@@ -127,6 +127,16 @@ impl Schedule {
         }
     }
 
+    /// Returns the lengths of the first part and of the first pause, for the plugin as the window opens at `now`. A first
+    /// part of no time is over as it begins: until the first look it would have recorded most of a program's start.
+    pub(crate) fn opening(&mut self, now: Instant) -> Lengths {
+        if self.plan.first.is_zero() {
+            self.offered = Lengths { part_ns: 1, ..self.offer(now) };
+            self.lengths = self.offered;
+        }
+        self.offered
+    }
+
     /// Returns the action due at `now`. The plugin's state follows a requested change after a moment, on a busy machine a
     /// long one, and changes without a request where the plugin times itself.
     pub(crate) fn look(&mut self, now: Instant, seen: Seen) -> Option<Due> {

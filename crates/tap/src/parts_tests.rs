@@ -23,6 +23,21 @@ fn filling_plan() -> Parts {
     Parts { first, first_records: 250, longest: first, records: 250, pauses, ..plan() }
 }
 
+#[test]
+fn a_first_part_of_no_time_is_over_as_it_begins() {
+    let opening = |plan| {
+        let now = Instant::now();
+        Schedule::begin(plan, now).opening(now)
+    };
+    let at_once = Parts { first: Duration::ZERO, ..plan() };
+    assert_eq!(opening(at_once), Lengths { part_ns: 1, pause_ns: 0 }, "nothing is known of the guest's clock");
+    let Lengths { part_ns, pause_ns } = opening(Parts { period_ns: 1000, ..at_once });
+    assert_eq!((part_ns, pause_ns), (1, (1000.0 * unevenness(1)) as u64));
+    let by_rate = opening(Parts { paused_ns_a_second: 1_000_000, ..at_once });
+    assert_eq!(by_rate.pause_ns, (10_000.0 * unevenness(1)) as u64);
+    assert_eq!(opening(plan()), Lengths::default());
+}
+
 fn untimed(records: u64, is_paused: bool) -> Seen {
     Seen { records, is_paused, ..Seen::default() }
 }

@@ -226,8 +226,9 @@ impl Length {
         self.share < Coverage::LITTLE
     }
 
-    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records;
-    /// a run that would be hardly recorded then is not followed to its end.
+    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records.
+    /// The first part ends at once: a program's start is unlike the rest of it, and it would stand for a part of many. A
+    /// run that would be hardly recorded then is not followed to its end.
     fn spread(self, plan: Parts) -> Parts {
         let plan = Parts { paused_ns_a_second: self.paused_ns_a_second, ..plan };
         let followed = followed(plan, self.recorded + self.unseen);
@@ -246,7 +247,7 @@ impl Length {
         let records = (plan.all_records as f64 * TO_THE_END / parts).max(1.0) as u64;
         let pauses = Pauses::Growing { first: pause, by: 1.0 };
         let period_ns = (self.guest_ns as f64 / parts) as u64;
-        Parts { followed, first: part, first_records: records, longest: part, records, pauses, period_ns, ..plan }
+        Parts { followed, first: Duration::ZERO, longest: part, records, pauses, period_ns, ..plan }
     }
 
     fn fits(self, plan: &Parts) -> bool {
@@ -370,8 +371,8 @@ mod tests {
         assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
         assert_eq!((seconds(spread.followed), spread.whole), (0.76, plan.whole));
         assert_eq!(
-            (spread.first, spread.first_records),
-            (spread.longest, (plan.all_records as f64 * TO_THE_END / 24.0) as u64)
+            (spread.first, spread.records),
+            (Duration::ZERO, (plan.all_records as f64 * TO_THE_END / 24.0) as u64)
         );
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100))).unwrap().spread(plan);

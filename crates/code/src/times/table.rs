@@ -50,6 +50,8 @@ const fn alone(latency: f32, begun: f32, busy: f32) -> Cost {
 const MOVE: Cost = in_unit(Unit::None, 0.0);
 const INTEGER: Cost = in_unit(Unit::Integer, 1.0);
 const VECTOR: Cost = in_unit(Unit::Vector, 1.0);
+/// Two operations on Zen 3 and 4: the flags are another register file's.
+const COMPARISON: Cost = Cost { unit: Unit::Vector, latency: 3.0, begun: 2.0, busy: 0.0 };
 /// An atomic instruction waits until all stores before it are done.
 const ATOMIC: Cost = alone(18.0, 8.0, 18.0);
 
@@ -99,8 +101,8 @@ const BY_NAME: &[(&str, Cost)] = &[
     ("Movmsk", in_unit(Unit::Vector, 3.0)),
     ("Pmovmsk", in_unit(Unit::Vector, 3.0)),
     ("Ptest", in_unit(Unit::Vector, 3.0)),
-    ("Ucomi", in_unit(Unit::Vector, 3.0)),
-    ("Comi", in_unit(Unit::Vector, 3.0)),
+    ("Ucomi", COMPARISON),
+    ("Comi", COMPARISON),
     ("Cvt", in_unit(Unit::Vector, 5.0)),
     ("Fm", in_unit(Unit::Vector, 4.0)),
     ("Fnm", in_unit(Unit::Vector, 4.0)),
