@@ -9,7 +9,8 @@ cache of operations, save and cost what no order of fields does. A gain is the s
 system) that is saved: predicted by the finding of `layout` of `nearmiss diagnose`, for the whole run where that is
 known, and measured between program and twin, medians of interleaved pairs with quartiles. The twin is one change, the
 finding may propose another: in round brackets is what the finding predicts for a change of the twin's kind, and how
-many points off that is. Twins and the other programs should have no finding of `layout`.
+many points off that is. Twins and the other programs should have no finding of `layout`, except where the proposal was
+built as well (-DPROPOSED) and saves what the finding predicts.
 The environment's NEARMISS names another binary than target/release/nearmiss.
 """
 
@@ -38,9 +39,11 @@ def options():
 
 
 def built(name, place):
-    """The commands of a program and of its twin."""
+    """The commands of a program, of its twin, and with what a finding proposes if the source has that too."""
     source = glob.glob(f"{HERE}/{name}.c*")[0]
     sides = [("", []), ("-fixed", ["-DFIXED"])]
+    if "PROPOSED" in open(source).read():
+        sides.append(("-proposed", ["-DPROPOSED"]))
     for side, flags in sides:
         compiler = "g++" if source.endswith(".cc") else "gcc"
         subprocess.run([compiler, "-O2", *ALIKE, "-g", *flags, "-o", f"{place}/{name}{side}", source], check=True)
@@ -76,14 +79,19 @@ def found(command, chosen, place):
 def judge(name, commands, chosen, place):
     """Prints the program's line; whether `layout` is found, whether its prediction is near, and whether the twin has none."""
     finding = found(commands[0], chosen, place)
-    saved = measured(*commands, chosen.pairs) if name in GAIN else {"gain": 0.0, "low": 0.0, "high": 0.0}
+    saved = measured(*commands[:2], chosen.pairs) if name in GAIN else {"gain": 0.0, "low": 0.0, "high": 0.0}
     alike = finding["kinds"].get(GAIN.get(name), finding["model"]["gain"]) if finding else 0.0
     off = max(alike, 0.0) - max(saved["gain"], 0.0)
     of_twin = found(commands[1], chosen, place) if name in GAIN else None
     what = f"{ranged(finding['model'])}: {finding['treatment']}" if finding else "no finding"
     twin = f"; twin: {ranged(of_twin['model'])}: {of_twin['treatment']}" if of_twin else ""
+    healthy = of_twin is None
+    if commands[2:]:
+        of_plain, left = (measured(command, commands[2], chosen.pairs) for command in commands[:2])
+        twin += f"; as proposed measured {ranged(of_plain)}, of the twin {ranged(left)}"
+        healthy = healthy or abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR
     print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
-    return finding is not None, abs(off) <= NEAR, of_twin is None
+    return finding is not None, abs(off) <= NEAR, healthy
 
 
 def main():

@@ -1,8 +1,9 @@
 //! One pass over a trace, with several replays in it.
 
 use crate::cost::{Cost, Watcher};
+use crate::placements::placed;
 use crate::replay::{self, CaseError, Replayable};
-use nearmiss_record::machine::{Machine, Placement};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::{Order, Policy};
 
 /// One replay.
@@ -22,9 +23,7 @@ pub(crate) fn one_pass(
     progress: &dyn Fn(),
 ) -> Result<Vec<Cost>, CaseError> {
     let listener = |&Job { machine, policy, seed }: &Job<'_>| {
-        let mut machine = machine.clone();
-        machine.memory.placement = Placement::Random;
-        machine.memory.placement_seed = seed;
+        let machine = placed(machine, seed);
         replay::Listener { observer: Watcher::new(&machine, inside), machine, policy: policy.clone() }
     };
     let listeners = jobs.iter().map(listener).collect();

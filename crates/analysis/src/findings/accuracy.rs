@@ -1,6 +1,8 @@
 //! Base of a predicted gain: measured cycles if there are any, else modelled cycles with their known error.
 
+use crate::placements::AGREED_BY_THREE;
 use nearmiss_record::finding::{EvidenceKind, Finding, LEAST_GAIN, Measured, Prediction};
+use nearmiss_record::machine::Machine;
 use nearmiss_record::words::percent;
 
 /// Modelled cycles beside measured ones, over a suite of programs: the last lines of [`SUITE`], which a test compares.
@@ -71,6 +73,18 @@ pub(crate) fn for_the_whole_run(finding: &mut Finding) -> Option<String> {
     None
 }
 
+/// Notes that others' load moves a gain, where its placements lie apart: in each second one they are at rest.
+pub(crate) fn beside_others(prediction: &mut Prediction, machine: &Machine) {
+    let Some(shared) = machine.caches.iter().find(|cache| cache.others_lines > 0) else { return };
+    if prediction.placements.len() > 1 && prediction.high - prediction.low > AGREED_BY_THREE {
+        prediction.approximate.push(format!(
+            "others push lines out of L{}, and rest in each second placement: at another hour the gain may lie anywhere \
+             in its range",
+            shared.level
+        ));
+    }
+}
+
 /// Notes how good the modelled cycles behind the gain are.
 pub(crate) fn by_modelled_cycles(prediction: &mut Prediction) {
     let Accuracy { programs, near, median_error_percent } = if prediction.overlap.is_some() { OVERLAP } else { CORES };
@@ -130,6 +144,20 @@ mod tests {
             apply: None,
             verify: None,
         }
+    }
+
+    #[test]
+    fn others_are_named_where_they_move_a_gain() {
+        let mut machine = nearmiss_machine::describe::preset("zen4-genoa").unwrap().machine().unwrap();
+        let noted = |machine: &Machine, low| {
+            let placements = vec![1, 2, 3];
+            let mut prediction = Prediction { gain: 0.6, low, high: 0.6, placements, ..Prediction::default() };
+            beside_others(&mut prediction, machine);
+            prediction.approximate.len()
+        };
+        assert_eq!(noted(&machine, 0.4), 0, "nobody else is there");
+        machine.caches.last_mut().unwrap().others_lines = 900;
+        assert_eq!((noted(&machine, 0.4), noted(&machine, 0.58)), (1, 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod calm;
 mod moments;
 
 use crate::{Case, CaseError, Remedy, Suspicions};
-use accuracy::{by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
+use accuracy::{beside_others, by_measured_cycles, by_modelled_cycles, for_the_whole_run, within_its_bound};
 use calm::{Calm, Rehearsed};
 pub use moments::{Moment, over_moments};
 use nearmiss_record::finding::{EvidenceKind, Finding, Findings, LEAST_GAIN, Measured, SCHEMA};
@@ -151,6 +151,9 @@ fn judge_one(
             if let Some(doubt) = for_the_whole_run(&mut finding).filter(|_| !options.all) {
                 judged.doubts.push(doubt);
                 continue;
+            }
+            if let Some(traced) = &case.traced {
+                beside_others(&mut finding.prediction, traced.machine());
             }
             let finding = with_its_denominator(finding, options.measured);
             if finding.prediction.gain < LEAST_GAIN {
