@@ -49,7 +49,7 @@ pub use nearmiss_machine::model::ModelTotals;
 pub use nearmiss_symbols::{Member, Structure, has_symbol_table, structures};
 pub use page_faults::PageFaults;
 pub use parts::{PartSaving, of_whole_run};
-pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, seeds};
+pub use placements::{AGREED_BY_THREE, AGREED_BY_TWO, PLACEMENTS, placed, seeds};
 pub use recording::{Counted, RecordError, Recording, Stage, TraceOptions, count, count_misses, ends, record};
 pub use replay::CaseError;
 pub use replays::{Replays, side_by_side, spread, waits, workers};

@@ -12,7 +12,7 @@ pub const AGREED_BY_THREE: f64 = 0.03;
 
 /// The machine of a placement: its pages lie by the seed, and in each second placement others bring nothing into the caches.
 /// They do so at a rate that another hour has not, and a gain that rests on it should show in its range.
-pub(crate) fn placed(machine: &Machine, seed: u64) -> Machine {
+pub fn placed(machine: &Machine, seed: u64) -> Machine {
     let mut placed = machine.clone();
     (placed.memory.placement, placed.memory.placement_seed) = (Placement::Random, seed);
     if !seed.wrapping_sub(machine.memory.placement_seed).is_multiple_of(2) {

@@ -148,12 +148,13 @@ fn judge_one(
             progress(&format!("rehearsing {}", remedy.name));
             let mut finding = suspicion.finding(case)?;
             within_its_bound(&mut finding, most_gain);
+            // The range is that of the placements until the recorded parts widen it.
+            if let Some(traced) = &case.traced {
+                beside_others(&mut finding.prediction, traced.machine());
+            }
             if let Some(doubt) = for_the_whole_run(&mut finding).filter(|_| !options.all) {
                 judged.doubts.push(doubt);
                 continue;
-            }
-            if let Some(traced) = &case.traced {
-                beside_others(&mut finding.prediction, traced.machine());
             }
             let finding = with_its_denominator(finding, options.measured);
             if finding.prediction.gain < LEAST_GAIN {

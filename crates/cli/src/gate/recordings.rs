@@ -36,8 +36,8 @@ pub struct Recordings {
 impl Recordings {
     /// None yet. The guests' memory is decided here: what is available changes while guests run. Errors: too little memory.
     pub fn new(mut gauge: Gauge, machine: &str) -> anyhow::Result<Self> {
-        let asked: Vec<u64> = gauge.memory.iter().map(|memory| memory.0).collect();
-        let guest: u64 = plan_memory(&asked, 1)?.iter().sum();
+        let requested: Vec<u64> = gauge.memory.iter().map(|memory| memory.0).collect();
+        let guest: u64 = plan_memory(&requested, 1)?.iter().sum();
         gauge.memory = Some(Bytes(guest));
         let fits = plan_memory(&[guest * AT_ONCE as u64], 1).is_ok();
         let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);

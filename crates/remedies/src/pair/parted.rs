@@ -3,12 +3,11 @@
 use super::hands;
 use super::kept::KeptPair;
 use super::tasks::Sample;
-use nearmiss_analysis::{CaseError, PLACEMENTS, Traced, replay, seeds, side_by_side, spread, workers};
+use nearmiss_analysis::{CaseError, PLACEMENTS, Traced, placed, replay, seeds, side_by_side, spread, workers};
 use nearmiss_machine::describe::Domains;
 use nearmiss_machine::model::{Fast, Hand, ModelOptions, Parted, Parting};
 use nearmiss_machine::observer::NullObserver;
 use nearmiss_pairing::PairTable;
-use nearmiss_record::machine::Placement;
 use nearmiss_record::policy::Order;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -136,9 +135,7 @@ impl<'a> PartedRun<'a> {
     }
 
     fn replay_one(&self, hands: &[Hand], seed: u64) -> Result<Vec<f64>, CaseError> {
-        let mut machine = self.case.machine().clone();
-        machine.memory.placement = Placement::Random;
-        machine.memory.placement_seed = seed;
+        let machine = placed(self.case.machine(), seed);
         let replayed = self.parted.replay::<Fast, _>(&machine, &self.options, hands, NullObserver)?;
         Ok(replayed.cycles.into_iter().map(|cycles| cycles as f64).collect())
     }
