@@ -27,6 +27,9 @@ pub struct Access {
     pub missed_before: u8,
     /// Levels, a bit each, at which the cache had the line all the same if it never saw it, as a pause leaves open.
     pub was_there: u8,
+    /// Levels, a bit each, at which the cache still has the line though it was not used since a pause, in which others
+    /// brought in theirs.
+    pub stayed: u8,
     /// The CPU's time in cycles.
     pub now: u64,
     /// As recorded, but for its kind.

@@ -17,6 +17,8 @@ pub(super) struct Resident {
     used_at: u64,
     /// Lines that others had brought into each set by then.
     come_before: u64,
+    /// The recorded part in which it was used last.
+    part: u64,
     prediction: u8,
 }
 
@@ -53,6 +55,8 @@ pub(super) struct Table {
     time: u64,
     /// Lines that others have brought into each set.
     come: u64,
+    /// The recorded part under way.
+    pub part: u64,
     /// Lines, newest first.
     pub shadow: Vec<u64>,
     /// Every line seen that is not held.
@@ -80,6 +84,7 @@ impl Table {
             random: random_start(config.seed, number),
             time: 0,
             come: 0,
+            part: 0,
             shadow: Vec::new(),
             gone: BTreeMap::new(),
             fills: Vec::new(),
@@ -129,6 +134,7 @@ impl Table {
         if let Some(resident) = &mut self.sets[set][way] {
             resident.used_at = self.time;
             resident.come_before = self.come;
+            resident.part = self.part;
             resident.prediction = if filled { 2 } else { 0 };
         }
         let (mut node, mut low, mut high) = (1, 0, self.config.ways);
@@ -234,7 +240,17 @@ impl Table {
         if before_it < self.config.ways as u64 {
             return None;
         }
-        let line = oldest.line;
+        self.give_up(oldest.line)
+    }
+
+    /// Removes a line that was not used since the latest pause, and that others pushed out of a cache of theirs then.
+    pub fn pushed_out_in_pause(&mut self, line: u64) -> Option<Resident> {
+        let (part, has_others) = (self.part, self.config.others_period_cycles > 0);
+        let is_older = self.resident(line).is_some_and(|resident| resident.part < part);
+        if has_others && is_older { self.give_up(line) } else { None }
+    }
+
+    fn give_up(&mut self, line: u64) -> Option<Resident> {
         self.shadow.retain(|&l| l != line);
         let gone = self.remove(line, Went::Away)?;
         self.dirty_evictions += u64::from(gone.dirty);
@@ -252,7 +268,7 @@ impl Table {
             self.dirty_evictions += u64::from(displaced.dirty);
         }
         self.gone.remove(&line);
-        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, come_before: 0, prediction: 0 });
+        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, come_before: 0, part: 0, prediction: 0 });
         self.latest[set] = Some(line);
         self.used(set, way, true);
         displaced

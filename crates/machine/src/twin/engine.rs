@@ -12,7 +12,7 @@ use crate::observer::{BusRead, Outcome};
 use nearmiss_record::machine::{Inclusion, Index, Machine, Protocol};
 use nearmiss_record::model::{BusTally, MissClass};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::{Control, Kind};
+use nearmiss_record::reference::{Control, Kind, MARK_PART};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See [`Engine`].
@@ -113,6 +113,8 @@ impl Engine for Slow {
 
     fn control(&mut self, cpu: usize, control: &Control<'_>) {
         self.places.control(cpu, self.plan.node[cpu], control);
+        let is_pause = matches!(control, Control::Mark { number: MARK_PART, .. });
+        self.tables.iter_mut().for_each(|table| table.part += u64::from(is_pause));
     }
 
     fn lay(&mut self, addresses: &[u64]) {
@@ -189,6 +191,10 @@ impl Slow {
             let set = self.set_of(at, access.address, Some(access.vaddr));
             let line = access.address / self.tables[at].line_bytes();
             let wanted = bytes_of(access.address, access.size);
+            let stayed = access.stayed >> level & 1 != 0;
+            if let Some(gone) = if stayed { None } else { self.tables[at].pushed_out_in_pause(line) } {
+                self.evict(at, gone, access, outcome);
+            }
             while let Some(gone) = self.tables[at].pushed_out(set, access.now) {
                 self.evict(at, gone, access, outcome);
             }

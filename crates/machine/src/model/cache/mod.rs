@@ -341,13 +341,27 @@ impl Cache {
         let (base, used) = (set * self.ways, self.states[set].used as usize);
         let mut oldest_first = self.order.oldest_first(self.states[set].order, self.ways).map(|way| base + way);
         let frame = oldest_first.find(|frame| self.frames[*frame].line != NONE)?;
-        if !neighbours.took(frame, used - 1, self.ways) {
-            return None;
-        }
+        neighbours.took(frame, used - 1, self.ways).then(|| self.give_up(frame))
+    }
+
+    /// Gives up a line that was not used since the latest pause of the recording, and that others pushed out meanwhile.
+    pub fn pushed_out_in_pause(&mut self, line: u32) -> Option<Removed> {
+        let frame = self.frame_of(line)?;
+        let is_older = self.neighbours.as_ref().is_some_and(|neighbours| !neighbours.is_of_this_part(frame));
+        is_older.then(|| self.give_up(frame))
+    }
+
+    /// Gives up a line to others.
+    fn give_up(&mut self, frame: usize) -> Removed {
         self.shadow_remove(self.frames[frame].line);
         let left = self.take_out(frame, Standing::Evicted);
         self.dirty_evictions += u64::from(left.dirty);
-        Some(left)
+        left
+    }
+
+    /// A part begins behind a pause of the recording.
+    pub fn pause(&mut self) {
+        self.neighbours.iter_mut().for_each(Neighbours::pause);
     }
 
     /// Takes in a nearer cache's victim: an exclusive cache's way of being filled.

@@ -6,6 +6,18 @@ use crate::model::fast::{Fast, Walk};
 use crate::observer::Outcome;
 
 impl Fast {
+    /// Gives up what others have pushed out of a set by now, and the line of the access if they did so in a pause.
+    pub(super) fn let_others_in(&mut self, at: usize, set: usize, line: u32, access: &Access, outcome: &mut Outcome) {
+        let cache = &mut self.caches[at];
+        let stayed = access.stayed >> cache.level & 1 != 0;
+        if let Some(gone) = if stayed { None } else { cache.pushed_out_in_pause(line) } {
+            self.evicted(at, gone, access, outcome);
+        }
+        while let Some(gone) = self.caches[at].pushed_out(set, access.now) {
+            self.evicted(at, gone, access, outcome);
+        }
+    }
+
     /// Whether the cache of this step had the line before the recording, and nothing that was recorded speaks against it.
     #[inline(always)]
     pub(super) fn was_there(&self, walk: &Walk, step: usize, access: &Access) -> bool {

@@ -31,7 +31,7 @@ use crate::observer::Outcome;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{BusTally, MAX_LEVELS, MissClass};
 use nearmiss_record::policy::{Order, Policy};
-use nearmiss_record::reference::{Control, Kind};
+use nearmiss_record::reference::{Control, Kind, MARK_PART};
 
 /// Misses on a shared line: true and false sharing.
 pub(crate) type Sharing = QuickMap<u64, (u64, u64)>;
@@ -274,6 +274,9 @@ impl Engine for Fast {
 
     fn control(&mut self, cpu: usize, control: &Control<'_>) {
         self.pages.control(cpu, self.plan.node[cpu], control);
+        if matches!(control, Control::Mark { number: MARK_PART, .. }) {
+            self.caches.iter_mut().for_each(Cache::pause);
+        }
     }
 
     fn lay(&mut self, addresses: &[u64]) {
@@ -342,7 +345,7 @@ impl Fast {
             let set = cache.set_of(spot, access.address, access.vaddr);
             (walk.lines[step], walk.sets[step]) = (line, set as u32);
             if cache.has_neighbours() {
-                self.let_others_in(at, set, access, outcome);
+                self.let_others_in(at, set, line, access, outcome);
             }
             let cache = &mut self.caches[at];
             let line_log2 = cache.line_log2;
@@ -380,13 +383,6 @@ impl Fast {
             self.count_sharing(way.at(0), access.address, outcome);
         }
         walk
-    }
-
-    /// Gives up what others have pushed out of a set by now.
-    fn let_others_in(&mut self, at: usize, set: usize, access: &Access, outcome: &mut Outcome) {
-        while let Some(gone) = self.caches[at].pushed_out(set, access.now) {
-            self.evicted(at, gone, access, outcome);
-        }
     }
 
     /// Brings the line into the caches that missed it. `dirty` marks, by step, those that take a modified line over;

@@ -1,12 +1,15 @@
 //! Lines that a recording shows for the first time behind a pause: the program may have used them before.
 //!
-//! Nobody saw which caches still had such a line. A cache's chance is its share of the lines that this phase of the
-//! program uses. The first level has none: it is filled anew within moments. The number of the lines is estimated from
-//! the lines of the part under way: each is used in so many *occasions*, stretches of references, of all that were
-//! recorded, and the lines used in one and in two of them show how many were not seen at all (Chao, Biometrics 43:783,
-//! 1987, bias-corrected). A line that is used across the end of an occasion was not come back to: two occasions in a row
-//! count as one, and a longer row as many. A program that comes back to few lines has them all in a cache; one that
-//! streams comes back to none, and all are read from memory.
+//! Nobody saw which caches still had such a line. The first level had none: it is filled anew within moments. Another
+//! cache had what was used within its *characteristic time*, in which the lines of the program, and of others that share
+//! the cache, fill it (Che, Tung and Wang, "Hierarchical web caching systems", IEEE JSAC 20(7), 2002). How often the
+//! program comes to a line is estimated from the parts so far. Lines that one part showed, and those that two did, show
+//! how many there are that none did, and how seldom they are used (Chao, Biometrics 43:783, 1987). Lines of two parts and
+//! more are used as often as they were seen.
+//!
+//! Instructions differ: the kernel clears a page that it gives out and comes to no line twice, while a loop comes back to
+//! its table. So each instruction that is first at enough lines has an estimate of its own, and the others have one in
+//! common.
 
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::Machine;
@@ -15,46 +18,84 @@ use rustc_hash::FxHashSet;
 
 /// One line of so many is counted.
 const SAMPLE_LOG2: u32 = 4;
-/// A line that is used in so many occasions in a row is in use all the time.
-const ALWAYS: u32 = 3;
-/// References of the first occasion of a part; each is twice as long as the one before, up to the longest.
-const SHORTEST: u64 = 1 << 10;
-const LONGEST: u64 = 1 << 14;
+/// An instruction with so many first uses of counted lines has an estimate of its own.
+const ENOUGH: u64 = 24;
+/// Lines that are taken for seen again where none was.
+const NONE_AGAIN: f64 = 0.5;
+/// All parts, in the unit of shares.
+const SHARES: u64 = 1 << 16;
+/// A line that each part shows may be used at any time.
+const NEARLY_ALL: f64 = 1.0 - 1e-6;
+/// Halvings of a characteristic time until it is known well enough, and the longest such time.
+const HALVINGS: u32 = 60;
+const LONGEST_CYCLES: f64 = 1e15;
 /// 2^64 / golden ratio: the upper bits of a product are those of a hash (Knuth 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Occasions in which a sampled line was used.
-#[derive(Clone, Copy, Default)]
-struct Uses {
-    part: u32,
-    latest: u32,
-    /// Occasions in a row up to the latest.
-    row: u32,
-    occasions: u32,
+/// By level: a line with a hash below was in the cache.
+type Below = [u64; MAX_LEVELS];
+
+/// Chances of lines that an instruction is the first to use in a part.
+#[derive(Clone, Copy)]
+struct Chances {
+    /// Of lines that no part showed before.
+    new: Below,
+    /// Of lines that an earlier part showed.
+    again: Below,
 }
 
-/// How many lines the phase under way uses, and which of those that come up now were in a cache.
+/// Which of the lines that come up behind a pause were in a cache.
 pub(in crate::model) struct Earlier {
     line_log2: u32,
     /// Lines that a cache of each level holds; none of the first.
     capacity_lines: [f64; MAX_LEVELS],
-    /// Index of the last level.
-    outermost: usize,
+    /// Lines that others bring into it in a cycle.
+    others_a_cycle: [f64; MAX_LEVELS],
+    /// The recording began late or paused.
+    is_late: bool,
     part: u32,
-    occasion: u32,
-    /// References left of the occasion, and its length.
-    left: u64,
-    length: u64,
-    lines: QuickMap<u64, Uses>,
-    /// Sampled lines of this part.
-    of_part: u64,
-    /// Sampled lines used in one occasion, and in two.
-    once: u64,
-    twice: u64,
+    lines: QuickMap<u64, Seen>,
+    first_uses: QuickMap<u32, FirstUses>,
     /// Lines that stores wrote past the caches since the pause: none has them.
     around: FxHashSet<u64>,
-    /// By level: a line with a hash below was in the cache. All 0 where all of the run was seen.
-    there_below: [u64; MAX_LEVELS],
+    chances: QuickMap<u32, Chances>,
+    /// Chances of lines that another instruction is the first to use.
+    of_others: Chances,
+}
+
+/// A counted line.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The first part that showed it, the latest one, and their number.
+    first: u32,
+    part: u32,
+    parts: u32,
+    /// The instruction that was the first to use it.
+    insn: u32,
+}
+
+/// Counted lines that an instruction was the first to use, of all or in a part.
+#[derive(Clone, Copy, Default)]
+struct FirstUses {
+    /// Lines that one part showed, that two did, and that more did.
+    once: u64,
+    twice: u64,
+    more: u64,
+    /// Parts that showed lines of two parts and more, summed over the lines.
+    again: u64,
+    /// The first part of each of these lines, summed.
+    firsts: u64,
+    /// Lines of earlier parts that it was the first to use in a part, summed over the parts.
+    known: u64,
+    /// Share of the parts between its first one and that part that showed such a line, in [`SHARES`], summed.
+    shares: u64,
+}
+
+/// Lines to which the program comes at random.
+struct Population {
+    lines: f64,
+    /// Of each line.
+    uses_a_cycle: f64,
 }
 
 impl Earlier {
@@ -63,130 +104,193 @@ impl Earlier {
         let outermost = machine.caches.iter().max_by_key(|cache| cache.level);
         let line = outermost.map_or(64, |cache| cache.line.0.max(1));
         let lines = |level: usize| machine.data_cache(level + 1).map_or(0.0, |cache| (cache.size.0 / line) as f64);
-        let mut earlier = Earlier {
+        let others =
+            |level: usize| machine.data_cache(level + 1).map_or(0.0, |cache| f64::from(cache.others_lines) / 1e6);
+        let outermost = outermost.map_or(0, |cache| usize::from(cache.level).clamp(1, MAX_LEVELS) - 1);
+        // While nothing is known: a program that starts finds nothing, and a later one all in the outermost cache.
+        let at_first = std::array::from_fn(|level| if starts_late && level == outermost { u64::MAX } else { 0 });
+        Earlier {
             line_log2: line.ilog2(),
             capacity_lines: std::array::from_fn(|level| if level == 0 { 0.0 } else { lines(level) }),
-            outermost: outermost.map_or(0, |cache| usize::from(cache.level).clamp(1, MAX_LEVELS) - 1),
+            others_a_cycle: std::array::from_fn(others),
+            is_late: starts_late,
             part: 1,
-            occasion: 1,
-            left: SHORTEST,
-            length: SHORTEST,
             lines: QuickMap::default(),
-            of_part: 0,
-            once: 0,
-            twice: 0,
+            first_uses: QuickMap::default(),
             around: FxHashSet::default(),
-            there_below: [0; MAX_LEVELS],
-        };
-        if starts_late {
-            earlier.take_for_there();
+            chances: QuickMap::default(),
+            of_others: Chances { new: at_first, again: at_first },
         }
-        earlier
     }
 
-    /// Takes all lines for those of the outermost cache, while nothing is known of the phase under way.
-    fn take_for_there(&mut self) {
-        self.there_below = [0; MAX_LEVELS];
-        self.there_below[self.outermost] = u64::MAX;
-    }
-
-    /// A part begins behind a pause.
-    pub fn pause(&mut self) {
-        self.take_for_there();
+    /// A part begins behind a pause, when so many cycles were recorded.
+    pub fn pause(&mut self, recorded_cycles: u64) {
+        self.is_late = true;
         self.part += 1;
-        self.occasion += 1;
-        (self.length, self.left) = (SHORTEST, SHORTEST);
-        (self.of_part, self.once, self.twice) = (0, 0, 0);
         self.around.clear();
+        if !self.lines.is_empty() {
+            self.estimate(recorded_cycles.max(1) as f64);
+        }
     }
 
     /// A store writes the line of `address` past the caches.
     pub fn goes_around(&mut self, address: u64) {
-        if self.may_be_there() {
+        if self.is_late {
             self.around.insert(address >> self.line_log2);
         }
     }
 
-    /// Counts a reference to `address`, as recorded.
+    /// Counts a reference of an instruction to `address`, as recorded.
     #[inline(always)]
-    pub fn note(&mut self, address: u64) {
-        self.left -= 1;
-        if self.left == 0 {
-            self.next_occasion();
-        }
+    pub fn note(&mut self, address: u64, insn: u32) {
         let line = address >> self.line_log2;
         if hash(line) >> (64 - SAMPLE_LOG2) == 0 {
-            self.count(line);
+            self.count(line, insn);
         }
     }
 
-    /// Whether the recording began late or paused.
-    #[inline(always)]
-    fn may_be_there(&self) -> bool {
-        self.there_below[self.outermost] > 0
-    }
-
-    /// The levels, a bit each, of the caches that had the line of `address`, if no record showed it so far.
+    /// The levels, a bit each, of the caches that had the line of `address` when an instruction is the first to use it:
+    /// a line that no part showed before, and one that an earlier part did.
     #[inline]
-    pub fn was_there(&self, address: u64) -> u8 {
-        if !self.may_be_there() {
-            return 0;
+    pub fn was_there(&self, address: u64, insn: u32) -> (u8, u8) {
+        if !self.is_late {
+            return (0, 0);
         }
         let line = address >> self.line_log2;
         if self.around.contains(&line) {
-            return 0;
+            return (0, 0);
         }
         // Other bits than those of the sample.
         let hash = hash(line) << SAMPLE_LOG2;
         let of_level = |levels: u8, (level, below): (usize, &u64)| levels | u8::from(hash < *below) << level;
-        self.there_below.iter().enumerate().fold(0, of_level)
-    }
-
-    #[cold]
-    fn next_occasion(&mut self) {
-        if self.may_be_there() {
-            self.estimate();
-        }
-        self.occasion += 1;
-        self.length = (self.length * 2).min(LONGEST);
-        self.left = self.length;
+        let levels = |below: &Below| below.iter().enumerate().fold(0, of_level);
+        let chances = self.chances.get(&insn).unwrap_or(&self.of_others);
+        (levels(&chances.new), levels(&chances.again))
     }
 
     #[inline(never)]
-    fn count(&mut self, line: u64) {
-        let uses = self.lines.entry(line).or_default();
-        if uses.latest == self.occasion {
-            return;
-        }
-        let (is_new, before) = (uses.part != self.part, uses.occasions);
-        let row = if !is_new && uses.latest + 1 == self.occasion { uses.row + 1 } else { 1 };
-        let occasions = match row {
-            1 => before + 1,
-            ALWAYS => before.max(1) + 2,
-            _ => before,
-        };
-        *uses = Uses { part: self.part, latest: self.occasion, row, occasions };
-        self.of_part += u64::from(is_new);
-        self.once += u64::from(occasions == 1);
-        self.twice += u64::from(occasions == 2);
-        if !is_new {
-            self.once -= u64::from(before == 1);
-            self.twice -= u64::from(before == 2);
+    fn count(&mut self, line: u64, insn: u32) {
+        let seen = self.lines.entry(line).or_insert(Seen { first: self.part, part: 0, parts: 0, insn });
+        if seen.part != self.part {
+            // Parts between its first one and this one, which are sure to show it.
+            let between = u64::from(self.part - seen.first).saturating_sub(1);
+            if let Some(share) = (SHARES * u64::from(seen.parts.saturating_sub(1))).checked_div(between) {
+                let uses = self.first_uses.entry(insn).or_default();
+                (uses.known, uses.shares) = (uses.known + 1, uses.shares + share);
+            }
+            (seen.part, seen.parts) = (self.part, seen.parts + 1);
+            self.first_uses.entry(seen.insn).or_default().count(seen);
         }
     }
 
-    /// Estimates how many lines are used, and which share of them each cache holds.
-    fn estimate(&mut self) {
-        let (once, twice) = (self.once as f64, self.twice as f64);
-        let unseen = once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
-        let used = (self.of_part as f64 + unseen) * f64::from(1u32 << SAMPLE_LOG2);
-        for (below, lines) in self.there_below.iter_mut().zip(self.capacity_lines) {
-            let share = lines / used.max(1.0);
-            *below = if share >= 1.0 { u64::MAX } else { (share * u64::MAX as f64) as u64 };
+    /// Estimates the chances of lines of the part which begins.
+    fn estimate(&mut self, recorded_cycles: f64) {
+        let part_cycles = recorded_cycles / f64::from(self.part - 1);
+        let mut common = FirstUses::default();
+        let mut own = Vec::new();
+        for (insn, uses) in &self.first_uses {
+            match uses.lines() + uses.known >= ENOUGH && self.part > 2 {
+                true => own.push((*insn, Estimate::of(uses, self.part - 1, part_cycles))),
+                false => common.add(uses),
+            }
         }
-        // A share of none would be that of a run that was seen whole.
-        self.there_below[self.outermost] = self.there_below[self.outermost].max(1);
+        // Sums of rounded numbers depend on their order.
+        own.sort_unstable_by_key(|(insn, _)| *insn);
+        let common = Estimate::of(&common, self.part - 1, part_cycles);
+        let all: Vec<&Population> =
+            own.iter().map(|(_, of)| of).chain([&common]).flat_map(|of| [&of.seldom, &of.often]).collect();
+        let caches = self.capacity_lines.iter().zip(&self.others_a_cycle);
+        let times: Vec<f64> = caches.map(|(lines, others)| characteristic_cycles(&all, *lines, *others)).collect();
+        let below = |of: &Population| -> Below {
+            std::array::from_fn(|level| (of.share_within(times[level]) * u64::MAX as f64) as u64)
+        };
+        let chances = |of: &Estimate| Chances { new: below(&of.seldom), again: below(&of.known) };
+        self.chances = own.iter().map(|(insn, of)| (*insn, chances(of))).collect();
+        self.of_others = chances(&common);
     }
+}
+
+impl FirstUses {
+    /// Another part showed a line.
+    fn count(&mut self, seen: &Seen) {
+        match seen.parts {
+            1 => self.once += 1,
+            2 => {
+                (self.once, self.twice, self.again) = (self.once - 1, self.twice + 1, self.again + 2);
+                self.firsts += u64::from(seen.first);
+            }
+            3 => (self.twice, self.more, self.again) = (self.twice - 1, self.more + 1, self.again + 1),
+            _ => self.again += 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.once += other.once;
+        self.twice += other.twice;
+        self.more += other.more;
+        self.again += other.again;
+        self.firsts += other.firsts;
+        self.known += other.known;
+        self.shares += other.shares;
+    }
+
+    fn lines(&self) -> u64 {
+        self.once + self.twice + self.more
+    }
+}
+
+/// Lines of which few parts or none showed one, lines of which several did, and those of other parts that come up again.
+struct Estimate {
+    seldom: Population,
+    often: Population,
+    known: Population,
+}
+
+impl Estimate {
+    /// Of uses in so many parts of this length.
+    fn of(uses: &FirstUses, parts: u32, part_cycles: f64) -> Self {
+        let (once, twice) = (uses.once as f64, uses.twice as f64);
+        let counted = f64::from(1u32 << SAMPLE_LOG2);
+        let unseen = once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
+        let seldom = Population {
+            lines: (once + unseen) * counted,
+            uses_a_cycle: 2.0 * (twice + NONE_AGAIN) / once.max(1.0) / part_cycles / f64::from(parts),
+        };
+        let several = (uses.twice + uses.more) as f64;
+        // Of the parts behind a line's first one.
+        let behind = several * f64::from(parts) - uses.firsts as f64;
+        let share = if several > 0.0 { (uses.again as f64 - several) / behind } else { 1.0 };
+        let often = Population { lines: several * counted, uses_a_cycle: uses_a_cycle(share, part_cycles) };
+        let share = uses.shares.checked_div(uses.known).map_or(1.0, |share| share as f64 / SHARES as f64);
+        let known = Population { lines: 0.0, uses_a_cycle: uses_a_cycle(share, part_cycles) };
+        Estimate { seldom, often, known }
+    }
+}
+
+impl Population {
+    /// Share of the lines that are used within a time.
+    fn share_within(&self, cycles: f64) -> f64 {
+        1.0 - (-self.uses_a_cycle * cycles).exp()
+    }
+}
+
+/// Uses of a line in a cycle, if this share of the parts shows it.
+fn uses_a_cycle(share: f64, part_cycles: f64) -> f64 {
+    -(1.0 - share.min(NEARLY_ALL)).ln() / part_cycles
+}
+
+/// Time in which lines of these populations, and so many of others in a cycle, fill a cache.
+fn characteristic_cycles(populations: &[&Population], capacity_lines: f64, others_a_cycle: f64) -> f64 {
+    let filled = |cycles: f64| {
+        let own: f64 = populations.iter().map(|population| population.lines * population.share_within(cycles)).sum();
+        own + others_a_cycle * cycles
+    };
+    let (mut least, mut most) = (0.0, LONGEST_CYCLES);
+    for _ in 0..HALVINGS {
+        let middle = (least + most) / 2.0;
+        if filled(middle) <= capacity_lines { least = middle } else { most = middle }
+    }
+    least
 }
 
 fn hash(line: u64) -> u64 {
@@ -194,124 +298,5 @@ fn hash(line: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::describe::preset;
-    use proptest::prelude::*;
-
-    const LINE: u64 = 64;
-
-    /// A program's phase behind a pause, and the lines of its outermost cache.
-    fn after_a_pause() -> (Earlier, u64) {
-        let machine = preset("zen3-milan").unwrap().machine().unwrap();
-        let mut earlier = Earlier::new(&machine, false);
-        (0..10_000).for_each(|line| earlier.note(line * LINE));
-        earlier.pause();
-        let lines = earlier.capacity_lines[earlier.outermost] as u64;
-        (earlier, lines)
-    }
-
-    /// Share of fresh lines, 1 << 40 and above, that were in a cache of this level, 0 being the first.
-    fn there_in(earlier: &Earlier, level: usize) -> f64 {
-        let was = |line: &u64| earlier.was_there((1 << 40) + line * LINE) >> level & 1 != 0;
-        (0..10_000).filter(was).count() as f64 / 10_000.0
-    }
-
-    /// Share of fresh lines that were in the outermost cache.
-    fn there(earlier: &Earlier) -> f64 {
-        there_in(earlier, earlier.outermost)
-    }
-
-    #[test]
-    fn nothing_was_there_in_a_run_that_was_seen_from_its_start() {
-        let machine = preset("zen3-milan").unwrap().machine().unwrap();
-        let mut earlier = Earlier::new(&machine, false);
-        (0..200_000).for_each(|line| earlier.note(line % 100 * LINE));
-        assert_eq!(there(&earlier), 0.0);
-        let late = Earlier::new(&machine, true);
-        assert_eq!((there(&late), there_in(&late, 1)), (1.0, 0.0), "nothing is known of a late start yet");
-    }
-
-    #[test]
-    fn the_second_level_had_its_share_of_the_lines_and_the_first_none() {
-        let (mut earlier, _) = after_a_pause();
-        (0..500_000).for_each(|at| earlier.note(at % 4_000 * LINE));
-        assert_eq!([0, 1, 2].map(|level| there_in(&earlier, level)), [0.0, 1.0, 1.0]);
-        earlier.pause();
-        // 8,192 lines of 32,000.
-        (0..500_000).for_each(|at| earlier.note(at % 32_000 * LINE));
-        assert_eq!(there_in(&earlier, 0), 0.0);
-        assert!((there_in(&earlier, 1) - 0.256).abs() < 0.05, "{}", there_in(&earlier, 1));
-        assert_eq!(there_in(&earlier, 2), 1.0);
-    }
-
-    #[test]
-    fn lines_that_a_program_comes_back_to_were_there() {
-        let (mut earlier, _) = after_a_pause();
-        (0..500_000).for_each(|at| earlier.note(at % 4_000 * LINE));
-        assert_eq!(there(&earlier), 1.0);
-    }
-
-    #[test]
-    fn lines_of_a_stream_were_not_there() {
-        let (mut earlier, _) = after_a_pause();
-        (0..500_000).for_each(|at| earlier.note((1 << 32) + at * 8));
-        assert!(there(&earlier) < 0.15, "{}", there(&earlier));
-    }
-
-    #[test]
-    fn lines_that_are_used_for_a_moment_were_not_there() {
-        let (mut earlier, lines) = after_a_pause();
-        // A merge: each line is used for 2,000 references, beside 500 that are used all the time.
-        (0..400_000u64).for_each(|at| {
-            earlier.note(((1 << 26) + at / 20 + at % 97) * LINE);
-            earlier.note(at % 500 * LINE);
-        });
-        assert!(lines > 400_000 / 20, "they all fit");
-        assert!(
-            there(&earlier) < 0.35 && there_in(&earlier, 1) < 0.02,
-            "{} {}",
-            there(&earlier),
-            there_in(&earlier, 1)
-        );
-    }
-
-    #[test]
-    fn a_line_that_was_written_past_the_caches_is_not_there() {
-        let (mut earlier, _) = after_a_pause();
-        let was = |earlier: &Earlier, address| earlier.was_there(address) != 0;
-        assert!(was(&earlier, 1 << 40));
-        earlier.goes_around(1 << 40);
-        assert!(!was(&earlier, 1 << 40) && was(&earlier, (1 << 40) + LINE));
-        earlier.pause();
-        assert!(was(&earlier, 1 << 40), "nobody knows what came after");
-    }
-
-    #[test]
-    fn the_part_before_does_not_count_for_this_one() {
-        let (mut earlier, _) = after_a_pause();
-        (0..500_000).for_each(|at| earlier.note((1 << 32) + at * LINE));
-        earlier.pause();
-        (0..100_000).for_each(|at| earlier.note(at % 4_000 * LINE));
-        assert_eq!(there(&earlier), 1.0);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
-
-        /// References at random to so many times the cache's lines: the share that the cache holds.
-        #[test]
-        fn the_share_of_random_references_is_that_of_the_cache(times in 1.5f64..6.0, seed: u64) {
-            let (mut earlier, lines) = after_a_pause();
-            let all = (lines as f64 * times) as u64;
-            let mut random = seed | 1;
-            for _ in 0..400_000 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                earlier.note((random >> 33) % all * LINE);
-            }
-            let share = there(&earlier);
-            prop_assert!((share * times - 1.0).abs() < 0.35, "{share} of 1/{times}");
-        }
-    }
-}
+#[path = "earlier_tests.rs"]
+mod tests;

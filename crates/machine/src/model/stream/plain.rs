@@ -19,7 +19,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             if record.flags() & not_plain != 0 {
                 break;
             }
-            self.earlier.note(record.paddr());
+            self.earlier.note(record.paddr(), record.insn().0);
             let (address, vaddr) = self.moved(cpu, record);
             if moves && self.is_cut(kind, address, record.size()) {
                 break;
@@ -62,6 +62,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             return;
         }
         self.look_ahead(cpu, records, at);
+        let (was_there, stayed) = self.earlier.was_there(address, record.insn().0);
         let access = Access {
             cpu,
             kind,
@@ -70,7 +71,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             size: record.size(),
             site: self.site(cpu, record),
             missed_before: 0,
-            was_there: self.earlier.was_there(address),
+            was_there,
+            stayed,
             now: self.now(cpu),
             record,
         };

@@ -308,7 +308,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let record = record.with_kind(kind);
-        self.earlier.note(record.paddr());
+        self.earlier.note(record.paddr(), insn);
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
@@ -332,22 +332,19 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             missed_before = self.cpus[cpu].missed;
         }
         if self.cuts && self.is_cut(kind, address, size) || self.rules.parts(address, vaddr, size) {
-            let (now, site) = (self.now(cpu), self.site(cpu, record));
-            self.access_parts(
-                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there: 0, now, record },
-                second,
-            );
+            let (now, site, was_there, stayed) = (self.now(cpu), self.site(cpu, record), 0, 0);
+            let whole = Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, stayed, now, record };
+            self.access_parts(&whole, second);
         } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
         } else {
             let (now, site) = (self.now(cpu), self.site(cpu, record));
-            let was_there = self.earlier.was_there(address);
-            self.access(
-                &Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, now, record },
-                second,
-            );
+            let (was_there, stayed) = self.earlier.was_there(address, insn);
+            let access =
+                Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, stayed, now, record };
+            self.access(&access, second);
         }
         Ok(next)
     }
@@ -416,8 +413,8 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let record = if is_first { whole.record } else { rest };
             self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);
             let now = self.now(whole.cpu);
-            let was_there = self.earlier.was_there(address);
-            let part = Access { address, vaddr, size, missed_before, was_there, now, record, ..*whole };
+            let (was_there, stayed) = self.earlier.was_there(address, whole.record.insn().0);
+            let part = Access { address, vaddr, size, missed_before, was_there, stayed, now, record, ..*whole };
             missed_before |= self.access(&part, second || !is_first);
             done += size;
         }
@@ -450,7 +447,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
             Control::Branch { .. } => self.mispredicts(cpu, &control),
             Control::Halt => self.cpus[cpu].halted = true,
-            Control::Mark { number: MARK_PART, .. } => self.earlier.pause(),
+            Control::Mark { number: MARK_PART, .. } => {
+                let recorded_cycles = (0..self.cpus.len()).map(|cpu| self.now(cpu)).max();
+                self.earlier.pause(recorded_cycles.unwrap_or_default());
+            }
             Control::Fence => {
                 let now = self.now(cpu);
                 let (cpus, observer) = (&mut self.cpus, &mut self.observer);

@@ -88,6 +88,7 @@ mod tests {
                 site: 0,
                 missed_before: 0,
                 was_there: 0,
+                stayed: 0,
                 now: 0,
                 record,
             };
