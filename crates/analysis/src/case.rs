@@ -100,8 +100,8 @@ impl Case {
 }
 
 /// What no recording shows of a later part.
-const BEHIND_A_PAUSE: &str = " A line that first shows up behind a pause is taken for found in a cache behind the first, \
-    as far as that holds what the parts come back to.";
+const BEHIND_A_PAUSE: &str = " A line that first shows up behind a pause is taken for found in a cache behind the first \
+    with the chance that the parts come back to such lines in time; ranges have half and twice the waits for the rest.";
 
 /// How much of the run was recorded, where that may not be all, what that is on the machine that is modelled, and what is
 /// taken of the caches behind a pause.

@@ -95,11 +95,13 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn waits(&mut self, insn: InsnId, cycles: u32) {
+    fn waits(&mut self, insn: InsnId, cycles: u32, outcome: &Outcome) {
         let cycles = u64::from(cycles);
         self.cost.stall_cycles += cycles;
+        let is_doubtful = outcome.is_first_touch() && self.cost.by_part.len() > 1;
         if let Some(part) = self.part() {
             part.stall_cycles += cycles;
+            part.doubtful_cycles += if is_doubtful { cycles } else { 0 };
         }
         add(&mut self.cost.by_insn, insn, cycles);
     }
@@ -150,13 +152,13 @@ impl Observer for Watcher<'_> {
 
     fn redirected(&mut self, branch: &Mispredicted, cycles: u32) {
         if self.running.owner(branch.cpu as usize) == Owner::Command {
-            self.waits(branch.insn, cycles);
+            self.waits(branch.insn, cycles, &Outcome::default());
         }
     }
 
-    fn waited_for(&mut self, reference: &Effective, _: &Outcome, cycles: u32) {
+    fn waited_for(&mut self, reference: &Effective, outcome: &Outcome, cycles: u32) {
         if self.is_commands(reference) {
-            self.waits(reference.record.insn(), cycles);
+            self.waits(reference.record.insn(), cycles, outcome);
         }
     }
 
@@ -165,7 +167,7 @@ impl Observer for Watcher<'_> {
         if !self.is_commands(reference) {
             return;
         }
-        self.waits(reference.record.insn(), outcome.stall_cycles);
+        self.waits(reference.record.insn(), outcome.stall_cycles, outcome);
         if reference.kind != Kind::Fetch {
             for (misses, class) in self.cost.misses.iter_mut().zip(outcome.missed) {
                 *misses += u64::from(class.is_some());

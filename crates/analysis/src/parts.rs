@@ -11,6 +11,19 @@ pub struct PartCost {
     pub instructions: u64,
     /// Stall cycles of the command.
     pub stall_cycles: u64,
+    /// Stall cycles for lines of memory that no earlier part showed: behind a pause nobody knows whether a cache had them.
+    pub doubtful_cycles: u64,
+}
+
+/// So many times as long, or as short, may the waits for such lines be. Of ten programs that were recorded in parts and
+/// whole, nine had theirs within (`experiments/answer/parts.txt`).
+const DOUBT: [f64; 3] = [0.5, 1.0, 2.0];
+
+impl PartCost {
+    /// Stall cycles if the doubtful ones were so many times as many.
+    fn stall_cycles_at(&self, times: f64) -> f64 {
+        self.stall_cycles as f64 + (times - 1.0) * self.doubtful_cycles as f64
+    }
 }
 
 /// Cycles of one recorded part, and how many of them are saved.
@@ -57,25 +70,44 @@ pub(crate) fn interval(
     }
     let instructions: u64 = before.iter().map(|part| part.instructions).sum();
     let computing = computing_cycles as f64 / instructions.max(1) as f64;
-    let beside = beside.iter().copied().chain(std::iter::repeat(PartSaving::default()));
-    let part = |((before, after), beside): ((&PartCost, &PartCost), PartSaving)| PartSaving {
-        cycles: before.instructions as f64 * computing + before.stall_cycles as f64 + beside.cycles,
-        saved: before.stall_cycles as f64 - after.stall_cycles as f64 + beside.saved,
+    let range = |times: f64| {
+        let beside = beside.iter().copied().chain(std::iter::repeat(PartSaving::default()));
+        let part = |((before, after), beside): ((&PartCost, &PartCost), PartSaving)| PartSaving {
+            cycles: before.instructions as f64 * computing + before.stall_cycles_at(times) + beside.cycles,
+            saved: before.stall_cycles_at(times) - after.stall_cycles_at(times) + beside.saved,
+        };
+        of_whole_run(&before.iter().zip(after).zip(beside).map(part).collect::<Vec<_>>())
     };
-    of_whole_run(&before.iter().zip(after).zip(beside).map(part).collect::<Vec<_>>())
+    let [fewer, as_estimated, more] = DOUBT.map(range);
+    let (fewer, as_estimated, more) = (fewer?, as_estimated?, more?);
+    let low = as_estimated.low.min(fewer.low).min(more.low);
+    Some(SavingRange {
+        // A phase may lie between two parts, as short as that.
+        low: if low > 0.0 { low * (1.0 - 1.0 / before.len() as f64) } else { low },
+        high: as_estimated.high.max(fewer.high).max(more.high),
+        ..as_estimated
+    })
 }
 
 /// Ranges of what a run waits for. `computing_cycles` are the cycles of all parts that no stall is in.
 pub(crate) fn ranges(parts: &[RecordedPart], computing_cycles: u64) -> Option<StallRanges> {
-    let before: Vec<PartCost> = parts
-        .iter()
-        .map(|part| PartCost { instructions: part.instructions, stall_cycles: part.stalls.total() })
-        .collect();
+    // What the first part touches first, nobody had.
+    let doubtful = |number: usize, stalls: &StallSources| if number == 0 { 0 } else { stalls.first_touch };
+    let cost = |(number, part): (usize, &RecordedPart)| PartCost {
+        instructions: part.instructions,
+        stall_cycles: part.stalls.total(),
+        doubtful_cycles: doubtful(number, &part.stalls),
+    };
+    let before: Vec<PartCost> = parts.iter().enumerate().map(cost).collect();
     let share = |source: &dyn Fn(&StallSources) -> u64| {
-        let without = before
-            .iter()
-            .zip(parts)
-            .map(|(cost, part)| PartCost { stall_cycles: cost.stall_cycles - source(&part.stalls), ..*cost });
+        let without = before.iter().zip(parts).map(|(cost, part)| {
+            let doubtful = StallSources { first_touch: cost.doubtful_cycles, ..StallSources::default() };
+            PartCost {
+                stall_cycles: cost.stall_cycles - source(&part.stalls),
+                doubtful_cycles: cost.doubtful_cycles - source(&doubtful),
+                ..*cost
+            }
+        });
         let range = interval(&before, &without.collect::<Vec<_>>(), computing_cycles, &[])?;
         Some(ShareRange { low: range.low.max(0.0), high: range.high.min(1.0) })
     };
@@ -103,14 +135,14 @@ mod tests {
     use super::*;
 
     fn part(instructions: u64, stall_cycles: u64) -> PartCost {
-        PartCost { instructions, stall_cycles }
+        PartCost { instructions, stall_cycles, doubtful_cycles: 0 }
     }
 
     #[test]
-    fn parts_that_gain_alike_leave_no_doubt() {
+    fn parts_that_gain_alike_leave_room_for_what_lies_between_two() {
         let (before, after) = ([part(100, 100), part(50, 50)], [part(100, 60), part(50, 30)]);
         let SavingRange { low, high, .. } = interval(&before, &after, 150, &[]).unwrap();
-        assert!((low - 0.2).abs() < 1e-12 && (high - 0.2).abs() < 1e-12, "{low} {high}");
+        assert!((low - 0.1).abs() < 1e-12 && (high - 0.2).abs() < 1e-12, "{low} {high}");
     }
 
     #[test]
@@ -129,11 +161,24 @@ mod tests {
         let parts = [part(100, 0); 4];
         let beside = |saved: f64| PartSaving { cycles: 100.0, saved };
         let alike = interval(&parts, &parts, 400, &[beside(40.0); 4]).unwrap();
-        assert!((alike.low - 0.2).abs() < 1e-12 && (alike.high - 0.2).abs() < 1e-12, "{alike:?}");
+        assert!((alike.low - 0.15).abs() < 1e-12 && (alike.high - 0.2).abs() < 1e-12, "{alike:?}");
         let unlike = interval(&parts, &parts, 400, &[80.0, 0.0, 80.0, 0.0].map(beside)).unwrap();
         assert_eq!((unlike.low, unlike.gaining_parts), (0.0, 2));
         // Savings of 40 ± 40 in parts of 200 cycles: 20% ± t(3) 11.5%.
         assert!((unlike.high - (0.2 + 3.182_446 * 0.2 / 3f64.sqrt())).abs() < 1e-5, "{unlike:?}");
+    }
+
+    #[test]
+    fn waits_for_lines_that_nobody_saw_before_may_be_half_or_twice_as_long() {
+        let stalls = StallSources { levels: vec![0, 60], first_touch: 40, ..StallSources::default() };
+        let part = RecordedPart { instructions: 100, stalls };
+        // Parts of 200 cycles; the first one's lines were new to everybody.
+        let of = ranges(&[part.clone(), part.clone(), part.clone()], 300).unwrap();
+        assert!(of.first_touch.low < 0.134 && of.first_touch.high > 0.266, "{of:?}");
+        assert!(of.levels[1].low < 0.264 && of.levels[1].high > 0.321, "{of:?}");
+        let known = RecordedPart { stalls: StallSources { other: 40, first_touch: 0, ..part.stalls.clone() }, ..part };
+        let of = ranges(&[known.clone(), known.clone(), known], 300).unwrap();
+        assert!((of.other.low - 0.2 * 2.0 / 3.0).abs() < 1e-9 && (of.other.high - 0.2).abs() < 1e-9, "{of:?}");
     }
 
     #[test]
@@ -143,8 +188,9 @@ mod tests {
             stalls: StallSources { levels: vec![0, levels], other, ..StallSources::default() },
         };
         let alike = ranges(&[part(60, 40), part(60, 40)], 200).unwrap();
-        let near =
-            |range: ShareRange, share: f64| (range.low - share).abs() < 1e-12 && (range.high - share).abs() < 1e-12;
+        let near = |range: ShareRange, share: f64| {
+            (range.low - share / 2.0).abs() < 1e-12 && (range.high - share).abs() < 1e-12
+        };
         assert!(near(alike.all, 0.5) && near(alike.levels[1], 0.3) && near(alike.other, 0.2), "{alike:?}");
         assert!(near(alike.levels[0], 0.0) && near(alike.coherence, 0.0), "{alike:?}");
         // Parts of 200 and 120 cycles, of which 100 and 20 wait: three eighths, with a t(1) of 12.7 between 0 and all.
