@@ -266,7 +266,8 @@ fn trace<'r>(
     let missing = detected.missing_parts(&case);
     let manifest = case.traced.as_ref().map(|traced| &traced.manifest);
     let budget = manifest.map_or(subject.budget, |manifest| subject.budget.after(manifest));
-    let known = manifest.map(Known::of);
+    let stores = case.traced.as_ref().map_or(0, |traced| traced.model.totals.stores);
+    let known = manifest.map(|manifest| Known::of(manifest, stores));
     let in_parts = manifest.and_then(|manifest| manifest.covered).is_some_and(|covered| covered.has_pauses());
     let worth_another = known.is_some_and(|known| budget.has_room_for_more(known));
     if is_interrupted || missing.is_empty() && !(in_parts && worth_another) {
