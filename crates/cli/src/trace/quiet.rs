@@ -61,6 +61,8 @@ pub(crate) struct RecordedCommand {
 pub(crate) fn for_diagnosis(diagnosed: &Diagnosed<'_>, budget: Budget, look: Look) -> anyhow::Result<RecordedCommand> {
     let mut args = Args::quiet(diagnosed.machine.unwrap_or("host"), diagnosed.runs, diagnosed.command);
     args.record = diagnosed.record.clone();
+    // Both looks at a command are at the same addresses: what streams and pages meet depends on them.
+    args.no_aslr = diagnosed.snapshot.is_none();
     args.carry = match look {
         Look::First => Vec::new(),
         Look::Closer { tasks, replays, .. } => {
