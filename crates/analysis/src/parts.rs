@@ -15,8 +15,8 @@ pub struct PartCost {
     pub doubtful_cycles: u64,
 }
 
-/// So many times as long, or as short, may the waits for such lines be. Of ten programs that were recorded in parts and
-/// whole, nine had theirs within (`experiments/answer/parts.txt`).
+/// Ratios of the modelled waits for such lines to the estimated ones that ranges leave room for. Nine of ten programs lie
+/// within (`experiments/answer/parts.txt`, modelled).
 const DOUBT: [f64; 3] = [0.5, 1.0, 2.0];
 
 impl PartCost {

@@ -55,7 +55,8 @@ const TO_THE_END: f64 = 0.9;
 const RECORDS_A_STORE: u64 = 3;
 /// A closer look takes so many times as long as a first look at the same commands, at least.
 const CLOSER_BY_FIRST: f64 = 1.5;
-/// And as its records are more, with this share of their ratio: `xz` takes twice as long for five times the records.
+/// The time grows by this share of the ratio of records: `xz` takes twice as long for five times as many (measured by
+/// hand).
 const TIME_BY_RECORDS: f64 = 0.45;
 /// Times and records of a look that records every access, by those of a first look: `sort` has 3.8 times the records
 /// (measured by hand).

@@ -38,9 +38,9 @@ type Below = [u64; MAX_LEVELS];
 /// Chances of lines that an instruction is the first to use in a part.
 #[derive(Clone, Copy)]
 struct Chances {
-    /// Of lines that no part showed before.
+    /// Chances of lines that no part showed before.
     new: Below,
-    /// Of lines that an earlier part showed.
+    /// Chances of lines that an earlier part showed.
     again: Below,
 }
 
@@ -94,7 +94,7 @@ struct FirstUses {
 /// Lines to which the program comes at random.
 struct Population {
     lines: f64,
-    /// Of each line.
+    /// Uses of each line.
     uses_a_cycle: f64,
 }
 
@@ -247,7 +247,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Of uses in so many parts of this length.
+    /// Estimates from the uses in so many parts of this length.
     fn of(uses: &FirstUses, parts: u32, part_cycles: f64) -> Self {
         let (once, twice) = (uses.once as f64, uses.twice as f64);
         let counted = f64::from(1u32 << SAMPLE_LOG2);
@@ -257,7 +257,7 @@ impl Estimate {
             uses_a_cycle: 2.0 * (twice + NONE_AGAIN) / once.max(1.0) / part_cycles / f64::from(parts),
         };
         let several = (uses.twice + uses.more) as f64;
-        // Of the parts behind a line's first one.
+        // Parts behind a line's first one, summed.
         let behind = several * f64::from(parts) - uses.firsts as f64;
         let share = if several > 0.0 { (uses.again as f64 - several) / behind } else { 1.0 };
         let often = Population { lines: several * counted, uses_a_cycle: uses_a_cycle(share, part_cycles) };
