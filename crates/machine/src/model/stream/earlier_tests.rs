@@ -1,5 +1,6 @@
 use super::*;
 use crate::describe::preset;
+use proptest::prelude::*;
 
 const LINE: u64 = 64;
 /// Instructions that no test gives lines of their own.
@@ -72,13 +73,16 @@ fn lines_that_a_program_comes_back_to_were_there() {
     assert_eq!(there_in(&earlier, OTHER, 2), 1.0, "nothing is known of others");
 }
 
-#[test]
-fn a_cache_had_its_share_of_the_lines() {
-    // The second level has 8,192 lines.
-    for lines in [16_384, 32_768, 65_536] {
-        let share = there_in(&parts(at_random(lines)), 1, 1);
-        let expected = 8_192.0 / lines as f64;
-        assert!((share / expected - 1.0).abs() < 0.35, "{share} of {expected}");
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// A program that comes at random to so many times the lines of the second level, which has 8,192.
+    #[test]
+    fn a_cache_had_its_share_of_the_lines(times in 1.5f64..8.0, seed in 0u64..1 << 32) {
+        let lines = (8_192.0 * times) as u64;
+        let of_part = |part: u64| random(seed + part).take(4_000).map(move |number| (1, number % lines));
+        let share = there_in(&parts(of_part), 1, 1);
+        prop_assert!((share * times - 1.0).abs() < 0.5, "{share} of 1/{times}");
     }
 }
 
