@@ -7,16 +7,21 @@ const LINE_WORDS: usize = 8;
 /// Lines that both threads use in the case of several lines. Each finds half of its lines gone then: the other's latest
 /// addition to a line is as likely to have come after the own one as before.
 const LINES: usize = 64;
-/// Additions after which a thread adds them to its count.
-const ADDITIONS: u64 = 500;
-/// Batches of additions in a round: few, so that some rounds are not interrupted.
-const BATCHES: u64 = 200;
-const ROUNDS: usize = 9;
+/// Accesses after which a thread adds them to its count.
+const COUNTED: u64 = 500;
+/// Counts in a window: few, so that most windows are interrupted by no other task.
+const COUNTS: u64 = 10;
+/// Windows with both threads at work that a figure needs.
+const LEAST_WINDOWS: usize = 16;
+/// A window counts if no thread made so many times the accesses of one that waits as well: one had no CPU then.
+const UNEVEN: u64 = 4;
+/// Windows of the figures of additions.
+const WINDOWS: usize = 180;
 const TAKES: usize = 3;
 /// Lines in play of the figures beyond additions.
 const IN_PLAY: [usize; 3] = [1, 2, 4];
-/// Rounds of those: there are nine figures, taken at several moments.
-const SHORT_ROUNDS: usize = 5;
+/// Windows of those: there are nine figures, taken at several moments.
+const FEWER_WINDOWS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Returns the extra time of a store to a contended line due to the other CPU, several takes of each case: all stores
@@ -25,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one
 /// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
 pub fn store_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 2] {
-    let longer = |lines| beside(&pin, [Access::Add; 2], lines, ROUNDS).map(|(both, alone)| (both - alone).max(0.0));
+    let longer = |lines| beside(&pin, [Access::Add; 2], lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
     let takes = |lines, lost: f64| (0..TAKES).filter_map(|_| longer(lines)).map(|each| each * lost).collect();
     [takes(1, 1.0), takes(LINES, 2.0)]
 }
@@ -36,7 +41,7 @@ pub fn access_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [[Option<f64>; 
     let ways = [[Access::Store; 2], [Access::Atomic; 2], [Access::Load, Access::Store]];
     ways.map(|accesses| {
         IN_PLAY.map(|lines| {
-            let (both, alone) = beside(&pin, accesses, lines, SHORT_ROUNDS)?;
+            let (both, alone) = beside(&pin, accesses, lines, FEWER_WINDOWS)?;
             Some((both - alone).max(0.0) * if lines > 1 { 2.0 } else { 1.0 })
         })
     })
@@ -60,7 +65,7 @@ fn beside(
     pin: &(impl Fn(usize) -> bool + Sync),
     accesses: [Access; 2],
     lines: usize,
-    rounds: usize,
+    windows: usize,
 ) -> Option<(f64, f64)> {
     let words: Vec<AtomicU64> = (0..(lines + 1) * LINE_WORDS).map(|_| AtomicU64::new(0)).collect();
     // Whole lines, wherever the vector begins.
@@ -71,13 +76,13 @@ fn beside(
     std::thread::scope(|scope| {
         let pinned = pin(0);
         let mut own = User { words, state: 0x9e37_79b9_7f4a_7c15, access: accesses[0], loaded: 0 };
-        let alone = own.nanoseconds(rounds, || 0);
+        let alone = own.nanoseconds(windows, Other::None);
         let partner = scope.spawn(|| {
             let pinned = pin(1);
             let mut own = User { words, state: 0xbf58_476d_1ce4_e5b9, access: accesses[1], loaded: 0 };
             while pinned && !stop.load(Ordering::Relaxed) {
                 own.uses();
-                others.fetch_add(ADDITIONS, Ordering::Relaxed);
+                others.fetch_add(COUNTED, Ordering::Relaxed);
             }
             pinned
         });
@@ -86,9 +91,10 @@ fn beside(
             std::thread::yield_now();
         }
         let alike = accesses[0] == accesses[1];
-        let both = if alike { 2.0 * own.nanoseconds(rounds, count) } else { own.nanoseconds(rounds, || 0) };
+        let both = own.nanoseconds(windows, if alike { Other::Waits(&others) } else { Other::GoesOn(&others) });
         stop.store(true, Ordering::Relaxed);
-        (partner.join().unwrap_or(false) && pinned).then_some((both, alone))
+        let each = if alike { 2.0 } else { 1.0 };
+        (partner.join().unwrap_or(false) && pinned).then_some((each * both?, alone?))
     })
 }
 
@@ -105,7 +111,7 @@ struct User<'a> {
 impl User<'_> {
     fn uses(&mut self) {
         let lines = self.words.len() / LINE_WORDS;
-        for _ in 0..ADDITIONS {
+        for _ in 0..COUNTED {
             self.state ^= self.state << 13;
             self.state ^= self.state >> 7;
             self.state ^= self.state << 17;
@@ -123,16 +129,59 @@ impl User<'_> {
         }
     }
 
-    /// Nanoseconds by accesses, those of others included: the median of some rounds.
-    fn nanoseconds(&mut self, rounds: usize, others: impl Fn() -> u64) -> f64 {
-        let round = |_| {
-            let (started, before) = (Instant::now(), others());
-            (0..BATCHES).for_each(|_| self.uses());
-            started.elapsed().as_secs_f64() * 1e9 / (BATCHES * ADDITIONS + others() - before) as f64
-        };
-        let mut takes: Vec<f64> = (0..rounds).map(round).collect();
+    /// Nanoseconds by access: the median of the windows in which the other thread was at work as well.
+    ///
+    /// On a busy machine it often has no CPU, and a line that nobody takes costs nothing.
+    fn nanoseconds(&mut self, windows: usize, other: Other) -> Option<f64> {
+        let mut takes: Vec<f64> = (0..windows).filter_map(|_| self.window(&other)).collect();
         std::hint::black_box(self.loaded);
         takes.sort_by(f64::total_cmp);
-        takes.get(rounds / 2).copied().unwrap_or(f64::NAN)
+        takes.get(takes.len() / 2).copied().filter(|_| takes.len() >= LEAST_WINDOWS)
+    }
+
+    fn window(&mut self, other: &Other) -> Option<f64> {
+        let (started, before) = (Instant::now(), other.accesses());
+        (0..COUNTS).for_each(|_| self.uses());
+        let (took, own, others) = (started.elapsed(), COUNTS * COUNTED, other.accesses() - before);
+        let (at_work, counted) = match other {
+            Other::None => (true, own),
+            Other::Waits(_) => ((own / UNEVEN..=own * UNEVEN).contains(&others), own + others),
+            Other::GoesOn(_) => (others >= own / UNEVEN, own),
+        };
+        at_work.then(|| took.as_secs_f64() * 1e9 / counted as f64)
+    }
+}
+
+/// Thread beside the measured one, with the number of its accesses.
+enum Other<'a> {
+    None,
+    /// Waits as the measured one does, so that its accesses count as well.
+    Waits(&'a AtomicU64),
+    /// Never waits.
+    GoesOn(&'a AtomicU64),
+}
+
+impl Other<'_> {
+    fn accesses(&self) -> u64 {
+        match self {
+            Other::None => 0,
+            Other::Waits(accesses) | Other::GoesOn(accesses) => accesses.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_without_the_other_thread_at_work_counts_for_nothing() {
+        let words: Vec<AtomicU64> = (0..LINE_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let mut own = User { words: &words, state: 1, access: Access::Store, loaded: 0 };
+        assert!(own.nanoseconds(LEAST_WINDOWS, Other::None).is_some());
+        let without_cpu = AtomicU64::new(7);
+        assert!(own.window(&Other::Waits(&without_cpu)).is_none());
+        assert!(own.window(&Other::GoesOn(&without_cpu)).is_none());
+        assert!(own.nanoseconds(LEAST_WINDOWS, Other::Waits(&without_cpu)).is_none());
     }
 }
