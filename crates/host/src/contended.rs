@@ -9,19 +9,20 @@ const LINE_WORDS: usize = 8;
 const LINES: usize = 64;
 /// Accesses after which a thread adds them to its count.
 const COUNTED: u64 = 500;
-/// Counts in a window: few, so that most windows are interrupted by no other task.
-const COUNTS: u64 = 10;
+/// Length of a window: shorter than a slice of a scheduler, so that most are interrupted by no other task, and longer
+/// than a line stays with one thread that stores to it.
+const WINDOW: Duration = Duration::from_micros(200);
 /// Windows with both threads at work that a figure needs.
-const LEAST_WINDOWS: usize = 16;
+const LEAST_WINDOWS: usize = 8;
 /// A window counts if no thread made so many times the accesses of one that waits as well: one had no CPU then.
 const UNEVEN: u64 = 4;
 /// Windows of the figures of additions.
-const WINDOWS: usize = 180;
+const WINDOWS: usize = 80;
 const TAKES: usize = 3;
 /// Lines in play of the figures beyond additions.
 const IN_PLAY: [usize; 3] = [1, 2, 4];
 /// Windows of those: there are nine figures, taken at several moments.
-const FEWER_WINDOWS: usize = 100;
+const FEWER_WINDOWS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Returns the extra time of a store to a contended line due to the other CPU, several takes of each case: all stores
@@ -76,7 +77,7 @@ fn beside(
     std::thread::scope(|scope| {
         let pinned = pin(0);
         let mut own = User { words, state: 0x9e37_79b9_7f4a_7c15, access: accesses[0], loaded: 0 };
-        let alone = own.nanoseconds(windows, Other::None);
+        let alone = own.nanoseconds(LEAST_WINDOWS, Other::None);
         let partner = scope.spawn(|| {
             let pinned = pin(1);
             let mut own = User { words, state: 0xbf58_476d_1ce4_e5b9, access: accesses[1], loaded: 0 };
@@ -141,8 +142,12 @@ impl User<'_> {
 
     fn window(&mut self, other: &Other) -> Option<f64> {
         let (started, before) = (Instant::now(), other.accesses());
-        (0..COUNTS).for_each(|_| self.uses());
-        let (took, own, others) = (started.elapsed(), COUNTS * COUNTED, other.accesses() - before);
+        let mut own = 0;
+        while started.elapsed() < WINDOW {
+            self.uses();
+            own += COUNTED;
+        }
+        let (took, others) = (started.elapsed(), other.accesses() - before);
         let (at_work, counted) = match other {
             Other::None => (true, own),
             Other::Waits(_) => ((own / UNEVEN..=own * UNEVEN).contains(&others), own + others),
