@@ -17,6 +17,8 @@ const GRACE: Duration = Duration::from_millis(800);
 /// it.
 const ORDERLY: Duration = Duration::from_secs(2);
 const ORDERLY_WITH_FILES: Duration = Duration::from_secs(60);
+/// Calls are followed in pauses until they have this share of a plan's records: each replay reads them.
+const FOLLOWED_RECORDS: f64 = 0.5;
 
 /// How far a recording is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,8 +69,8 @@ struct Flow {
     by_instructions: bool,
     stopped: bool,
     instructions: BTreeMap<u32, u64>,
-    /// Records ahead of the first recorded instruction: of heap objects from before the window, of a server's data many.
-    ahead: u64,
+    /// Records that are references. Calls that are followed in pauses have records too, which are no part's.
+    references: u64,
 }
 
 impl Drain<'_> {
@@ -95,7 +97,7 @@ impl Drain<'_> {
                 Next::Chunk(head, records) => {
                     check(&mut validator, head, records)?;
                     sink(head, records).map_err(TapError::Sink)?;
-                    flow.count(head, records);
+                    flow.count(head, records, validator.references());
                     let found = watch.chunk(head, records);
                     found.pass_to(ring);
                     ring.release();
@@ -131,7 +133,7 @@ impl Drain<'_> {
                 }
                 schedule
             });
-            match schedule.look(now, ring.seen(flow.drained.records - flow.ahead)) {
+            match schedule.look(now, ring.seen(flow.references)) {
                 Some(Due::Pause) => ring.pause(true),
                 Some(Due::GoOn) => ring.pause(false),
                 Some(Due::End) => ring.stop(),
@@ -140,7 +142,8 @@ impl Drain<'_> {
             if flow.by_instructions {
                 ring.set_lengths(schedule.offer(now));
             }
-            ring.follow(schedule.follows(now));
+            let beside = flow.drained.records - flow.references;
+            ring.follow(schedule.follows(now) && beside as f64 <= plan.all_records as f64 * FOLLOWED_RECORDS);
         }
         if let Some(on_progress) = self.on_progress {
             let (part, paused) = flow.schedule.as_ref().map_or((1, false), Schedule::part);
@@ -164,13 +167,12 @@ impl Drain<'_> {
 }
 
 impl Flow {
-    fn count(&mut self, head: &ChunkHeader, records: &[Record]) {
+    /// Counts a chunk, up to which there were so many references.
+    fn count(&mut self, head: &ChunkHeader, records: &[Record], references: u64) {
         self.drained.records += records.len() as u64;
         self.drained.complete = head.flags & CHUNK_LAST != 0;
         self.instructions.insert(head.vcpu, head.instructions);
-        if self.instructions.values().all(|instructions| *instructions == 0) {
-            self.ahead = self.drained.records;
-        }
+        self.references = references;
     }
 }
 
@@ -179,23 +181,4 @@ fn check(validator: &mut Validator, head: &ChunkHeader, records: &[Record]) -> R
         let place = format!("vCPU {}, record {}, chunk {}", bad.vcpu, bad.record, bad.chunk);
         TapError::BadRecord(format!("{place}: {}", bad.what))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_sent_ahead_of_the_first_instruction_does_not_count() {
-        let mut flow = Flow::default();
-        let mut chunk = |vcpu, instructions, records: usize| {
-            let head = ChunkHeader { vcpu, instructions, ..ChunkHeader::default() };
-            flow.count(&head, &vec![Record::default(); records]);
-            (flow.drained.records, flow.ahead)
-        };
-        assert_eq!(chunk(0, 0, 300), (300, 300));
-        assert_eq!(chunk(1, 0, 20), (320, 320));
-        assert_eq!(chunk(1, 5, 7), (327, 320));
-        assert_eq!(chunk(0, 0, 9), (336, 320));
-    }
 }

@@ -8,9 +8,16 @@ use std::time::{Duration, Instant};
 /// A recording that is modelled as it goes leaves little behind it: share of the time left that the guest may take.
 const OF_A_TRACE: f64 = 0.75;
 /// A first look leaves time for a second recording and for replays.
-const OF_A_FIRST_LOOK: f64 = 0.3;
+const OF_A_FIRST_LOOK: f64 = 0.27;
 /// A closer look leaves time for replays.
-const OF_A_CLOSER_LOOK: f64 = 0.4;
+const OF_A_CLOSER_LOOK: f64 = 0.45;
+/// And less of it where nothing was suspected: it looks for what comes later in the run.
+const OF_A_FARTHER_LOOK: f64 = 0.6;
+/// Share of its time that a recording's first pause takes; each one behind it is longer.
+const OF_A_FIRST_PAUSE: f64 = 1.0 / 30.0;
+/// And of a first look. A program often makes its data before it does what it is for, and a pause passes that ten times as
+/// fast as a part.
+const OF_A_FIRST_LOOKS_FIRST_PAUSE: f64 = 1.0 / 12.0;
 /// Records that are replayed in a second on a CPU, all remedies' and placements together, where fields are moved: as
 /// measured by hand on programs of some seconds, and half of that beside other work.
 const REPLAYED_WITH_FIELDS: f64 = 190_000.0;
@@ -43,8 +50,8 @@ const LEAST_PART: f64 = 0.1;
 const REACHING_PARTS: u64 = 24;
 /// And where time is: code is translated anew for each part.
 const REACHING_PARTS_BY_TIME: u32 = 6;
-/// A first look that its records ended is followed by another one that reaches so many times as far.
-const FARTHER: f64 = 2.0;
+/// Share of its time that a farther look records, at most.
+const RECORDED_OF_FARTHER: f64 = 1.0 / 3.0;
 /// Calls are followed in the pauses of a run's start, in which most programs allocate what they use: one of so many shares
 /// of the time that is reached.
 const BEGINNING: u32 = 8;
@@ -124,7 +131,7 @@ impl Budget {
         let plan = self.plan(Purpose::CloserLook(Replays::Detection), None);
         match known {
             Known::Ends(length) => length.is_little_known() || plan.is_none_or(|plan| length.fits(&plan)),
-            Known::GoesOn { reached, .. } => plan.is_some_and(|plan| reached.mul_f64(FARTHER) < plan.whole),
+            Known::GoesOn { reached, .. } => plan.is_some_and(|plan| reached < plan.whole),
         }
     }
 
@@ -137,7 +144,11 @@ impl Budget {
             Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
             Some(Known::Ends(length)) => length.spread(plan),
             Some(Known::GoesOn { reached, paused_ns_a_second }) => {
-                reaching(Parts { paused_ns_a_second, ..plan }, reached)
+                let parts = reaching(Parts { paused_ns_a_second, ..plan }, reached);
+                match purpose {
+                    Purpose::CloserLook(Replays::Detection) => farther(parts),
+                    _ => parts,
+                }
             }
             _ => plan,
         })
@@ -288,6 +299,12 @@ fn reaching(plan: Parts, reached: Duration) -> Parts {
     Parts { followed, first: Duration::ZERO, longest: part, records, pauses, ..plan }
 }
 
+/// Returns the plan with so short parts that most of its time is pauses, in which the run comes far.
+fn farther(parts: Parts) -> Parts {
+    let longest = parts.whole.mul_f64(RECORDED_OF_FARTHER) / REACHING_PARTS as u32;
+    Parts { longest: longest.min(parts.longest), ..parts }
+}
+
 /// Returns the time from the start until which pauses follow calls: a block that is allocated in a later one has a call
 /// site only where its calls were seen before.
 fn followed(plan: Parts, reached: Duration) -> Duration {
@@ -305,6 +322,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
     let share = match purpose {
         Purpose::Report => OF_A_TRACE,
         Purpose::FirstLook => OF_A_FIRST_LOOK,
+        Purpose::CloserLook(Replays::Detection) => OF_A_FARTHER_LOOK,
         Purpose::CloserLook(_) => OF_A_CLOSER_LOOK,
     };
     let whole = left.saturating_sub(BOOT).mul_f64(share).max(LEAST);
@@ -312,6 +330,10 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
     let replays = match purpose {
         Purpose::CloserLook(replays) => replays,
         Purpose::Report | Purpose::FirstLook => Replays::Fields,
+    };
+    let of_first_pause = match purpose {
+        Purpose::FirstLook => OF_A_FIRST_LOOKS_FIRST_PAUSE,
+        Purpose::Report | Purpose::CloserLook(_) => OF_A_FIRST_PAUSE,
     };
     let all_records = match purpose {
         Purpose::Report => u64::MAX,
@@ -323,7 +345,7 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         first_records: (all_records / 2).max(1),
         longest: whole / 20,
         records: (all_records / PARTS_BY_RECORDS).max(1),
-        pauses: Pauses::Growing { first: whole / 30, by: 1.35 },
+        pauses: Pauses::Growing { first: whole.mul_f64(of_first_pause), by: 1.35 },
         whole,
         all_records: all_records.max(1),
         paused_ns_a_second: 0,
@@ -361,14 +383,14 @@ mod tests {
     #[test]
     fn a_minute_is_two_recordings_and_replays() {
         let first = plan(Duration::from_secs(60), Purpose::FirstLook, MOST_CPUS);
-        assert_eq!(first.whole, Duration::from_millis(16_800));
-        assert_eq!(first.all_records, 16_416_000);
+        assert_eq!(first.whole, Duration::from_millis(15_120));
+        assert_eq!(first.all_records, 17_054_400);
         assert_eq!(plan(Duration::from_secs(60), Purpose::Report, MOST_CPUS).all_records, u64::MAX);
         let closer = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
-        assert_eq!(closer.whole, Duration::from_millis(12_800));
-        assert_eq!(closer.all_records, 8_816_000);
+        assert_eq!(closer.whole, Duration::from_millis(14_400));
+        assert_eq!(closer.all_records, 8_208_000);
         // Half of it beside a process that computes on.
-        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), 1.0).all_records, 4_408_000);
+        assert_eq!(plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), 1.0).all_records, 4_104_000);
     }
 
     #[test]
@@ -385,8 +407,8 @@ mod tests {
             Pauses::Growing { first, by: 1.0 } => seconds(first),
             other => panic!("{other:?}"),
         };
-        // 13 s for 1.9 s of pauses and 4.2 s of recording: 1.7 s in pauses, the rest is recorded.
-        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (14.4, 0.47, 0.07));
+        // 14.6 s for 1.9 s of pauses and 4.2 s of recording: 1.6 s in pauses, the rest is recorded.
+        assert_eq!((seconds(plan.whole), seconds(spread.longest), pause(spread)), (16.2, 0.54, 0.07));
         assert_eq!((seconds(spread.followed), spread.whole), (0.76, plan.whole));
         assert_eq!(
             (spread.first, spread.records),
@@ -394,7 +416,7 @@ mod tests {
         );
         // 10 M records in 4.2 s, and room for less: less is recorded.
         let many = Length::of(&seen(10_000_000, covered(4200, 6100)), 0).unwrap().spread(plan);
-        assert_eq!((seconds(many.longest), pause(many)), (0.23, 0.08));
+        assert_eq!((seconds(many.longest), pause(many)), (0.21, 0.08));
         assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
     }
 
@@ -405,6 +427,7 @@ mod tests {
         assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole));
         assert_eq!((parts.first, parts.longest, parts.pauses), (Duration::ZERO, parts.whole / 12, Pauses::Filling));
         assert_eq!(parts.records, plan.all_records / 24);
+        assert_eq!(farther(parts).longest, Duration::from_millis(200), "a third of 14.4 s in 24 parts");
         assert_eq!(reaching(plan, Duration::from_secs(90)).followed, plan.whole / 8);
     }
 
@@ -447,7 +470,7 @@ mod tests {
             };
             seen(1_000_000, Some(covered))
         };
-        assert!(room(&until(5)) && !room(&until(15)), "another look takes 18 s");
+        assert!(room(&until(15)) && !room(&until(28)), "another look takes 27.6 s");
     }
 
     #[test]

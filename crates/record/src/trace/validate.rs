@@ -19,6 +19,7 @@ pub struct Validator {
     streams: Vec<(u64, u64)>,
     /// Instruction and context table lengths, where they are known already.
     tables: Option<(u32, u32)>,
+    references: u64,
     finished: bool,
 }
 
@@ -33,8 +34,14 @@ impl Validator {
             slice: 0,
             streams: vec![(0, 0); header.cpus as usize],
             tables: side.map(|s| (s.insns.len() as u32, s.contexts.len() as u32)),
+            references: 0,
             finished: false,
         }
+    }
+
+    /// Number of records so far that are references or fetches: the others are controls and their payload.
+    pub fn references(&self) -> u64 {
+        self.references
     }
 
     /// Checks the next chunk.
@@ -59,7 +66,10 @@ impl Validator {
             match record.kind() {
                 None => return Err(bad(at, "unknown kind".into())),
                 Some(Kind::Control) => at += self.control(*record, &records[at + 1..]).map_err(|what| bad(at, what))?,
-                Some(_) => self.reference(*record).map_err(|what| bad(at, what))?,
+                Some(_) => {
+                    self.reference(*record).map_err(|what| bad(at, what))?;
+                    self.references += 1;
+                }
             }
             at += 1;
         }
