@@ -217,10 +217,24 @@ fn apart_line_cycles(
 /// `cycles` turns nanoseconds into cycles.
 pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) -> u32, sources: &mut Sources) -> Tlb {
     const CHASE: &str = "loads from many pages";
+    /// Share of a walk to a small page that a piece of a large page takes, from which on it has a place of its own.
+    const SPLIT: f64 = 0.3;
     sources.insert("tlb".to_owned(), "measured here by a chase through pages".to_owned());
     let entries = noted(sources, "tlb.second.entries", second.second_entries, CHASE);
     let walk = noted(sources, "tlb.second.walk", second.walk_ns, CHASE);
     let large_walk = noted(sources, "tlb.second.large_walk", second.large_walk_ns, "loads from many large pages");
+    let apart = noted(sources, "tlb.second.apart_walk", second.apart_walk_ns, "loads from many pages, side by side");
+    let large_apart = noted(
+        sources,
+        "tlb.second.large_apart_walk",
+        second.large_apart_walk_ns,
+        "loads from many pieces, side by side",
+    );
+    let large_pages_split = second.large_pages_split.is_some_and(|share| share.value >= SPLIT);
+    sources.extend(large_pages_split.then(|| {
+        let from = "measured here by loads from many small pieces of few large pages, which walk the page table";
+        ("tlb.large_pages_split".to_owned(), from.to_owned())
+    }));
     let large_entries = noted(sources, "tlb.large_entries", second.large_entries, "loads from many large pages");
     if large_entries.is_none() {
         let from = "assumed: shared with small pages, as loads from many large pages show no limit of their own";
@@ -231,6 +245,8 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
         ways: 0,
         walk_cycles: cycles(walk_ns),
         large_walk_cycles: cycles(large_walk.unwrap_or(walk_ns)),
+        apart_walk_cycles: apart.map_or(0, &cycles),
+        large_apart_walk_cycles: large_apart.filter(|_| large_pages_split).or(apart).map_or(0, &cycles),
     });
     if behind.is_none() {
         sources.retain(|figure, _| !figure.starts_with("tlb.second"));
@@ -242,6 +258,7 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
         miss_cycles: cycles(first.1),
         large_entries,
         user_pages_large: false,
+        large_pages_split,
         second: behind,
     }
 }

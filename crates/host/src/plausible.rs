@@ -158,11 +158,22 @@ impl Sieve {
             let plausible = self.settled(figure, *value, within, unit);
             *value = value.map(|_| plausible.unwrap_or(Settled { value: usual, spread: 0.0 }));
         };
-        let TranslationFigures { second_entries, walk_ns, large_entries, large_walk_ns } = &mut kept.second_translation;
+        let TranslationFigures {
+            second_entries,
+            walk_ns,
+            apart_walk_ns,
+            large_apart_walk_ns,
+            large_entries,
+            large_walk_ns,
+            large_pages_split,
+        } = &mut kept.second_translation;
         keep("tlb.second.entries", second_entries, [16.0, 65_536.0], 2048.0, "pages");
         keep("tlb.second.walk", walk_ns, [0.0, ns(1000.0)], ns(30.0), "ns");
+        keep("tlb.second.apart_walk", apart_walk_ns, [0.0, ns(1000.0)], ns(15.0), "ns");
+        keep("tlb.second.large_apart_walk", large_apart_walk_ns, [0.0, ns(1000.0)], ns(12.0), "ns");
         keep("tlb.large_entries", large_entries, [1.0, 4096.0], 64.0, "large pages");
         keep("tlb.second.large_walk", large_walk_ns, [0.0, ns(1000.0)], ns(25.0), "ns");
+        keep("tlb.large_pages_split", large_pages_split, [0.0, 10.0], 0.0, "of a walk");
     }
 
     /// A figure that no first touch has is left out: first touches are then priced as modelled.

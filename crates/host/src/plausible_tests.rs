@@ -153,8 +153,11 @@ prop_compose! {
             second_translation: TranslationFigures {
                 second_entries: pages[0],
                 walk_ns: pages[1],
+                apart_walk_ns: pages[1],
+                large_apart_walk_ns: pages[3],
                 large_entries: pages[2],
                 large_walk_ns: pages[3],
+                large_pages_split: pages[3],
             },
             touches: TouchFigures { small_ns: touches[0], large_ns: touches[1] },
             noise: None,

@@ -71,6 +71,9 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(apart.map(|_| "streams.apart_line"));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
+    let apart = machine.tlb.iter().flat_map(|tlb| tlb.second).filter(|second| second.apart_walk_cycles > 0);
+    names.extend(apart.flat_map(|_| ["tlb.second.apart_walk", "tlb.second.large_apart_walk"]));
+    names.extend(machine.tlb.iter().filter(|tlb| tlb.large_pages_split).map(|_| "tlb.large_pages_split"));
     names.extend(machine.memory.first_touch_cycles.map(|_| "memory.first_touch"));
     names.extend(machine.memory.large_first_touch_cycles.map(|_| "memory.large_first_touch"));
     names.extend(machine.store_aliasing.iter().map(|_| "store_aliasing"));

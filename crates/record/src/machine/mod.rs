@@ -243,6 +243,9 @@ pub struct Tlb {
     /// All memory of user mode lies in large pages, regardless of the recorded ones: the effect of requesting them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub user_pages_large: bool,
+    /// Both levels hold small pieces of a large page: a hypervisor has the memory in small pages.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub large_pages_split: bool,
     /// Second level, behind the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondTlb>,
@@ -261,6 +264,12 @@ pub struct SecondTlb {
     pub walk_cycles: u32,
     /// Cycles of a walk to a large page with its table entry in the second level of caches.
     pub large_walk_cycles: u32,
+    /// Cycles from a walk to a small page to the next walk, if neither waits for the other; 0: any number at once.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub apart_walk_cycles: u32,
+    /// Cycles from a walk to a large page to the next walk, likewise.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub large_apart_walk_cycles: u32,
 }
 
 /// Parameters of an out-of-order core that hides part of its misses.

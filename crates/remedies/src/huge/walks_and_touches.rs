@@ -68,8 +68,23 @@ mod tests {
     use nearmiss_record::machine::SecondTlb;
 
     fn seen(faults: PageFaults) -> WalksAndTouches {
-        let second = Some(SecondTlb { entries: 64, ways: 0, walk_cycles: 60, large_walk_cycles: 50 });
-        let tlb = Tlb { entries: 16, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second };
+        let second = Some(SecondTlb {
+            entries: 64,
+            ways: 0,
+            walk_cycles: 60,
+            large_walk_cycles: 50,
+            apart_walk_cycles: 0,
+            large_apart_walk_cycles: 0,
+        });
+        let tlb = Tlb {
+            entries: 16,
+            ways: 0,
+            miss_cycles: 7,
+            large_entries: 0,
+            user_pages_large: false,
+            large_pages_split: false,
+            second,
+        };
         let price = Price::of(faults, &preset("zen4-genoa").unwrap().machine().unwrap().memory);
         WalksAndTouches {
             walks: Walks::default(),

@@ -29,9 +29,23 @@ const FAULTS: u64 = 2;
 /// A core that hides little, and translation of 16 pages behind 64.
 pub fn machine() -> Machine {
     let mut machine = cut(&preset("zen4-genoa").unwrap().machine().unwrap(), 1);
-    let second = Some(SecondTlb { entries: 64, ways: 16, walk_cycles: 60, large_walk_cycles: 50 });
-    machine.tlb =
-        Some(Tlb { entries: 16, ways: 0, miss_cycles: 7, large_entries: 16, user_pages_large: false, second });
+    let second = Some(SecondTlb {
+        entries: 64,
+        ways: 16,
+        walk_cycles: 60,
+        large_walk_cycles: 50,
+        apart_walk_cycles: 0,
+        large_apart_walk_cycles: 0,
+    });
+    machine.tlb = Some(Tlb {
+        entries: 16,
+        ways: 0,
+        miss_cycles: 7,
+        large_entries: 16,
+        user_pages_large: false,
+        large_pages_split: false,
+        second,
+    });
     machine.core = Some(Core {
         window_instructions: 16,
         fill_buffers: 4,
@@ -98,6 +112,11 @@ impl Script {
     /// The allocator gives out so many pages from this one on.
     pub fn allocates(self, pages: std::ops::Range<u64>) -> Self {
         self.heap(HeapOp::Alloc, BASE + pages.start * PAGE, (pages.end - pages.start) * PAGE)
+    }
+
+    /// The allocator gives out a line of each of these pages, the one that is referenced.
+    pub fn allocates_lines(self, pages: std::ops::Range<u64>) -> Self {
+        pages.fold(self, |script, page| script.heap(HeapOp::Alloc, BASE + page * PAGE + page % 64 * 64, 64))
     }
 
     /// The allocator takes a block back.

@@ -5,7 +5,7 @@ use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
-use super::translation::Translation;
+use super::translation::{Translation, is_of_large};
 use super::wrong_path::WrongPath;
 use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
@@ -112,6 +112,12 @@ pub(in crate::model) struct Interval {
     reread: Ticks,
     /// Wait of the next reference for its page, which was looked up already.
     walked: Ticks,
+    /// From the walk of the page table that it is to the next one.
+    to_next_walk: Ticks,
+    /// From a walk to the next one: for a small page, and for a large one.
+    pub(super) apart_walks: [Ticks; 2],
+    /// Time from which on the next walk may begin.
+    walk_after: Ticks,
     /// Ticks charged beyond whole cycles.
     rest: Ticks,
 }
@@ -145,6 +151,9 @@ impl Interval {
             wrong_path: WrongPath::new(core.window_instructions.into()),
             reread: 0,
             walked: 0,
+            to_next_walk: 0,
+            apart_walks: apart_walks(machine),
+            walk_after: 0,
             rest: 0,
         }
     }
@@ -167,9 +176,9 @@ impl Interval {
     pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
         let Some(translation) = &mut self.translation else { return false };
         self.walked = translation.takes(vaddr, paddr, space);
-        if let Some(entry) = translation.take_walked() {
-            self.walked += self.page_table.walk(entry);
-        }
+        let entry = translation.take_walked();
+        self.to_next_walk = entry.map_or(0, |entry| self.apart_walks[usize::from(is_of_large(entry))]);
+        self.walked += entry.map_or(0, |entry| self.page_table.walk(entry));
         self.walked > 0
     }
 
@@ -250,7 +259,7 @@ impl Interval {
     /// Handles a line that comes and goes beside all others. Instructions that depend on the load through memory wait
     /// for its value.
     fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, takes: Ticks) -> Ticks {
-        let ready = begins + std::mem::take(&mut self.walked) + ticks(what.latency_cycles.into());
+        let ready = self.page_known(begins) + ticks(what.latency_cycles.into());
         self.load_of(what.insn).record_value(Value { ready, instructions: what.instructions });
         self.crowded.filled(what.vaddr);
         self.beyond_what_was_charged(takes)
@@ -270,7 +279,7 @@ impl Interval {
             Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
             Some(Takes::InTheBuffer(ticks)) => {
                 takes = takes.max(ticks);
-                begins.max(known) + std::mem::take(&mut self.walked)
+                self.page_known(begins.max(known))
             }
             None => self.line(what, begins, begins.max(known)),
         };
@@ -290,7 +299,7 @@ impl Interval {
         let known = self.address_known(what).max(self.stored);
         let contended = if what.lost { self.contended.atomics(what.vaddr, begins, what.latency_cycles) } else { None };
         self.stored = match contended {
-            Some(takes) => what.clock.max(known) + std::mem::take(&mut self.walked) + takes,
+            Some(takes) => self.page_known(what.clock.max(known)) + takes,
             None => self.line(what, begins, begins.max(known)),
         };
         let value = Value { ready: self.stored, instructions: what.instructions };
@@ -322,10 +331,21 @@ impl Interval {
         wait
     }
 
+    /// Returns when the page of a reference is known that the core reached at `begins`: a walk waits for those before it.
+    fn page_known(&mut self, begins: Ticks) -> Ticks {
+        let (walked, to_next) = (std::mem::take(&mut self.walked), std::mem::take(&mut self.to_next_walk));
+        if to_next == 0 {
+            return begins + walked;
+        }
+        let begins = begins.max(self.walk_after);
+        self.walk_after = begins + to_next;
+        begins + walked
+    }
+
     /// Returns when the line is there, if only its source, fill buffers and pages hold it up from `begins` on. The core
     /// `reached` it then: lines come in that order, but for those with late addresses.
     fn line(&mut self, what: &Waiting<'_>, reached: Ticks, begins: Ticks) -> Ticks {
-        let begins = begins + std::mem::take(&mut self.walked);
+        let begins = if begins > reached { begins + std::mem::take(&mut self.walked) } else { self.page_known(begins) };
         if what.missed == 0 {
             // A store that hits waits for no value.
             let hit = if what.kind == Kind::Store { 0 } else { self.hit };
@@ -454,6 +474,14 @@ fn part(cycles: f64) -> Ticks {
 #[cfg(test)]
 #[path = "interval_tests.rs"]
 pub(super) mod tests;
+
+/// Ticks from a walk of the page table to the next one: to a small page, and to a large one.
+fn apart_walks(machine: &Machine) -> [Ticks; 2] {
+    let second = machine.tlb.and_then(|tlb| tlb.second);
+    second
+        .map_or([0; 2], |second| [second.apart_walk_cycles, second.large_apart_walk_cycles])
+        .map(|cycles| ticks(cycles.into()))
+}
 
 #[cfg(test)]
 #[path = "ahead_tests.rs"]

@@ -23,8 +23,23 @@ fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     machine.latency.core_modified_cycles = TRANSFER;
     let core = Core { fetch_ahead_instructions, fill_cycles, ..super::super::tests::core() };
     machine.streams = Some(followed(8, 4096));
-    let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
-    machine.tlb = Some(Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 0, user_pages_large: false, second });
+    let second = Some(SecondTlb {
+        entries: 8,
+        ways: 4,
+        walk_cycles: 30,
+        large_walk_cycles: 20,
+        apart_walk_cycles: 0,
+        large_apart_walk_cycles: 0,
+    });
+    machine.tlb = Some(Tlb {
+        entries: 4,
+        ways: 0,
+        miss_cycles: 7,
+        large_entries: 0,
+        user_pages_large: false,
+        large_pages_split: false,
+        second,
+    });
     Interval::new(&machine, &core, &PagePolicy::Recorded)
 }
 
@@ -373,29 +388,6 @@ fn a_chain_of_hits_on_pages_that_are_not_at_hand_takes_page_and_hit_each() {
     let chain = Some(Chain { instructions: 10, cycles: 5.0 });
     let hits: Vec<TimedLoad> = vec![(10, 1, 0, 37); 50];
     assert_eq!(end(interval(), &hits, &[(1, from(&[1], chain))]), 10 + 50 * (37 + 4) - 100);
-}
-
-#[test]
-fn a_page_that_no_level_holds_is_walked_to() {
-    let mut interval = interval();
-    assert!(interval.looks_up(0x5000, 0x3000, 2));
-    let what = Waiting {
-        kind: Kind::Load,
-        insn: 1,
-        vaddr: 0x5000,
-        latency_cycles: 300,
-        missed: 7,
-        reread: None,
-        lost: false,
-        instructions: 0,
-        clock: 0,
-        pace: ticks(1),
-        at: None,
-        origin: None,
-    };
-    // 7 + 30 cycles for the walk, 36 for its entry in the third level instead of the second, less a window of 100.
-    assert_eq!(interval.waits(&what), 300 + 7 + 30 + 36 - 100);
-    assert!(!interval.looks_up(0x5008, 0x3008, 2));
 }
 
 /// Each load: so many instructions after the one before, its instruction, the latency of its miss or 0, and the wait for

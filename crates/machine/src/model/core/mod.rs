@@ -11,7 +11,8 @@
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
 //!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
 //! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
-//! - A walk of the page table takes the machine's figure, and waits for the line of its entry ([`page_table`]).
+//! - A walk of the page table takes the machine's figure, and waits for the line of its entry ([`page_table`]). Walks side
+//!   by side begin so long one behind the other as the machine file has it.
 //! - A load that hits a line on its way has its value when the line comes. Only hits that are looked at count so: all of
 //!   them where a policy moves fields, else those that wait for their page.
 //! - A line that was written past the caches a moment ago comes when it has been to memory: all of its latency counts,

@@ -1,5 +1,8 @@
+use super::super::interval::tests::interval;
+use super::super::interval::{Interval, Waiting};
 use super::*;
 use crate::describe::preset;
+use nearmiss_record::reference::Kind;
 
 const ENTRIES_A_LINE: u64 = 8;
 
@@ -51,4 +54,48 @@ fn walks_push_out_each_others_lines() {
         round()
     };
     assert_eq!([second_round(held), second_round(held + 1)], [0, ticks(40)]);
+}
+
+/// A load from memory that the core comes to with this instruction.
+fn load(vaddr: u64, instructions: u64, stalls: u64) -> Waiting<'static> {
+    Waiting {
+        kind: Kind::Load,
+        insn: 1,
+        vaddr,
+        latency_cycles: 300,
+        missed: 7,
+        reread: None,
+        lost: false,
+        instructions,
+        clock: ticks(instructions + stalls),
+        pace: ticks(1),
+        at: None,
+        origin: None,
+    }
+}
+
+#[test]
+fn a_page_that_no_level_holds_is_walked_to() {
+    let mut interval = interval();
+    assert!(interval.looks_up(0x5000, 0x3000, 2));
+    // 7 + 30 cycles for the walk, 36 for its entry in the third level instead of the second, less a window of 100.
+    assert_eq!(interval.waits(&load(0x5000, 0, 0)), 300 + 7 + 30 + 36 - 100);
+    assert!(!interval.looks_up(0x5008, 0x3008, 2));
+}
+
+/// Wait for three loads in a row from pages that no level holds.
+fn three_walks(mut interval: Interval) -> u32 {
+    (0..3).fold(0, |stalls, page| {
+        assert!(interval.looks_up(page << 12, (page * 3) << 12, 2));
+        stalls + interval.waits(&load(page << 12, page, stalls.into()))
+    })
+}
+
+#[test]
+fn a_walk_begins_so_long_behind_the_one_before() {
+    let mut apart = interval();
+    apart.apart_walks = [ticks(25), ticks(10)];
+    // All three entries are on one line.
+    let side_by_side = 300 + 7 + 30 + 36 - 100;
+    assert_eq!([three_walks(interval()), three_walks(apart)], [side_by_side, side_by_side + 2 * 25 - 36 - 2]);
 }

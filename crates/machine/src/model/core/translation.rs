@@ -61,6 +61,8 @@ pub(crate) struct Translation {
     first: TlbLevel,
     first_large: Option<TlbLevel>,
     second: Option<TlbLevel>,
+    /// Both levels hold small pieces of large pages.
+    large_pages_split: bool,
     /// Virtual addresses that are to lie in large pages: ascending, disjoint.
     to_be_large: Vec<(u64, u64)>,
     miss: Ticks,
@@ -80,6 +82,7 @@ impl Translation {
             first: TlbLevel::new(tlb.entries, tlb.ways),
             first_large: (tlb.large_entries > 0).then(|| TlbLevel::new(tlb.large_entries, 0)),
             second: tlb.second.map(|second| TlbLevel::new(second.entries, ways_of(&second))),
+            large_pages_split: tlb.large_pages_split,
             to_be_large: to_be_large(tlb, pages),
             miss: ticks(tlb.miss_cycles.into()),
             walk: walk.map(|cycles| ticks(cycles.into())),
@@ -105,12 +108,13 @@ impl Translation {
     fn look_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> Ticks {
         let forced_large = self.is_to_be_large(vaddr);
         let large = forced_large || self.is_large(vaddr, paddr);
-        let page = match (forced_large, large) {
-            (true, _) => vaddr >> LARGE_LOG2 | space << SPACE_SHIFT | LARGE | VIRTUAL,
+        let whole = large && !self.large_pages_split;
+        let page = match (forced_large, whole) {
+            (true, true) => vaddr >> LARGE_LOG2 | space << SPACE_SHIFT | LARGE | VIRTUAL,
             (_, true) => paddr >> LARGE_LOG2 | LARGE,
             _ => paddr >> PAGE_LOG2,
         };
-        let first = self.first_large.as_mut().filter(|_| large).unwrap_or(&mut self.first);
+        let first = self.first_large.as_mut().filter(|_| whole).unwrap_or(&mut self.first);
         if first.access(page) {
             return 0;
         }
@@ -153,6 +157,11 @@ fn entry(vaddr: u64, large: bool, space: u64) -> u64 {
     let space = if vaddr >> 63 != 0 { 0 } else { space };
     let (log2, level) = if large { (LARGE_LOG2, LARGE) } else { (PAGE_LOG2, 0) };
     (vaddr >> log2) & ((1 << ENTRIES_LOG2) - 1) | space << ENTRIES_LOG2 | level
+}
+
+/// Whether the entry of this number leads to a large page.
+pub(super) fn is_of_large(entry: u64) -> bool {
+    entry & LARGE != 0
 }
 
 /// The ranges of a policy, sorted and joined; all of user mode where the machine has that in large pages.

@@ -2,8 +2,23 @@ use super::*;
 use proptest::prelude::*;
 
 fn figures() -> Tlb {
-    let second = Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20 });
-    Tlb { entries: 4, ways: 0, miss_cycles: 7, large_entries: 2, user_pages_large: false, second }
+    let second = Some(SecondTlb {
+        entries: 8,
+        ways: 4,
+        walk_cycles: 30,
+        large_walk_cycles: 20,
+        apart_walk_cycles: 0,
+        large_apart_walk_cycles: 0,
+    });
+    Tlb {
+        entries: 4,
+        ways: 0,
+        miss_cycles: 7,
+        large_entries: 2,
+        user_pages_large: false,
+        large_pages_split: false,
+        second,
+    }
 }
 
 fn translation() -> Translation {
@@ -37,6 +52,15 @@ fn pages_that_lie_in_order_are_one_large_page() {
         t.takes((1 << 30) + (page << 12) + 4096, (3 << 21) + (page << 12), 2);
     });
     assert_eq!((t.counted.walks, t.counted.large_walks), (512, 0), "one page off is no large page");
+}
+
+#[test]
+fn pieces_of_split_large_pages_have_places_of_their_own() {
+    let mut t = Translation::new(&Tlb { large_pages_split: true, ..figures() }, &PagePolicy::Recorded);
+    let mut walk = || (0..16).map(|page| t.takes((1 << 30) + (page << 12), (3 << 21) + (page << 12), 2)).last();
+    walk();
+    assert_eq!(walk(), Some(ticks(7 + 20)), "as long as a walk to a large page");
+    assert_eq!(t.counted, Tally { first_misses: 32, walks: 3, large_walks: 29 });
 }
 
 #[test]
