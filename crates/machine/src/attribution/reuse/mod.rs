@@ -5,6 +5,10 @@
 //! until the block is freed; then it is spare. A page that is referenced for the first time takes a spare one instead,
 //! if there is one, and the kernel does not have to give it out. A call of malloc_trim leaves none.
 //!
+//! A page of small blocks has no end that shows. If the kernel clears it again, the allocator gave it back with the top of
+//! its heap. Where parts of a run were recorded, a page among those
+//! that came up so far was given out before.
+//!
 //! glibc's malloc has a heap for the first thread, and heaps of 64 MiB for the other threads, one of which stays when it
 //! is free (`arena.c`, `HEAP_MAX_SIZE` and `heap_trim`).
 
@@ -69,6 +73,14 @@ impl Allocator {
         has
     }
 
+    /// A page came back from the kernel that had gone there with the top of a heap of so many pages, so many of which came
+    /// back so far. Returns whether it would have stayed.
+    fn would_have_kept(&mut self, heap_pages: u64, came_back: u64) -> bool {
+        let stays = heap_pages <= self.limit;
+        self.spare_most = if stays { self.spare_most.max(came_back) } else { self.spare_most };
+        stays
+    }
+
     /// A process ended, became another program, or gave its spare pages back.
     fn gives_back(&mut self, pid: u32) {
         let gone: u64 = self.spare.iter().filter(|((of, _), _)| *of == pid).map(|(_, spare)| spare).sum();
@@ -84,6 +96,10 @@ pub struct HeapReuse {
     last: Vec<u64>,
     /// Live pages, by process.
     live: FxHashSet<(u32, u64)>,
+    /// Pages of small blocks that came back from the kernel, by process.
+    came_back: FxHashSet<(u32, u64)>,
+    /// The lowest and the highest page of the program break's memory outside blocks so far, by process.
+    breaks: FxHashMap<u32, (u64, u64)>,
     /// Threads that have the blocks which are not the first thread's, by process and address.
     owners: FxHashMap<(u32, u64), u32>,
     /// Parts of the run were recorded: what the program touched between them is not known.
@@ -105,6 +121,8 @@ impl HeapReuse {
             last: vec![u64::MAX; touches.cpus()],
             touches,
             live: FxHashSet::default(),
+            came_back: FxHashSet::default(),
+            breaks: FxHashMap::default(),
             owners: FxHashMap::default(),
             in_parts,
             first_touches: 0,
@@ -136,25 +154,66 @@ impl HeapReuse {
             return;
         }
         let (object, start) = self.touches.tracker.find(pid, record.vaddr(), record.physical_page());
-        if !self.is_block(object) {
+        let in_block = self.is_block(object);
+        if !in_block && !self.has(object, |key| *key == Key::Break) {
             return;
         }
-        let heap = self.heap(pid, start);
-        self.live.insert((pid, page));
+        let came_before = !self.live.insert((pid, page)) | self.is_among_earlier(pid, page, object);
         self.first_touches += u64::from(is_first);
+        if is_first && came_before && !(in_block && self.is_inside(pid, record.vaddr())) {
+            self.comes_back(pid, page, object);
+        } else if in_block {
+            self.hand_out(self.heap(pid, start), object, is_first);
+        }
+    }
+
+    /// A page of small blocks that had been given to the program is given to it again.
+    fn comes_back(&mut self, pid: u32, page: u64, object: ObjectId) {
+        self.came_back.insert((pid, page));
+        let (heap_pages, came_back) = (self.live.len() as u64, self.came_back.len() as u64);
         for (number, allocator) in self.allocators.iter_mut().enumerate() {
-            if allocator.hands_out(heap) && is_first {
+            if allocator.would_have_kept(heap_pages, came_back) {
                 allocator.again.last_mut().into_iter().for_each(|again| *again += 1);
-                if number == 0 {
-                    *self.objects.entry(object).or_default() += 1;
-                }
+                *self.objects.entry(object).or_default() += u64::from(number == 0);
             }
         }
     }
 
+    /// A block's page is referenced for the first time.
+    fn hand_out(&mut self, heap: Heap, object: ObjectId, is_first: bool) {
+        for (number, allocator) in self.allocators.iter_mut().enumerate() {
+            if allocator.hands_out(heap) && is_first {
+                allocator.again.last_mut().into_iter().for_each(|again| *again += 1);
+                *self.objects.entry(object).or_default() += u64::from(number == 0);
+            }
+        }
+    }
+
+    /// Whether a page lies among those of the program break's memory that came up before. That memory grows upwards: in a
+    /// run that was recorded in parts the page was given out before them, in a pause if nowhere else.
+    fn is_among_earlier(&mut self, pid: u32, page: u64, object: ObjectId) -> bool {
+        let in_break = self.has(object, |key| *key == Key::Break);
+        let (lowest, highest) = self.breaks.entry(pid).or_insert((u64::MAX, 0));
+        let is_among = *lowest <= page && page < *highest;
+        if in_break {
+            (*lowest, *highest) = (page.min(*lowest), page.max(*highest));
+        }
+        is_among && self.in_parts
+    }
+
+    /// Whether the page of an address belongs to one block alone.
+    fn is_inside(&mut self, pid: u32, address: u64) -> bool {
+        let (start, end) = self.touches.tracker.extent(pid, address);
+        let page = address >> PAGE_LOG2;
+        start.div_ceil(1 << PAGE_LOG2) <= page && page < end >> PAGE_LOG2
+    }
+
+    fn has(&self, object: ObjectId, is: impl Fn(&Key) -> bool) -> bool {
+        self.touches.tracker.objects.rows.get(object.0 as usize).is_some_and(|object| is(&object.key))
+    }
+
     fn is_block(&self, object: ObjectId) -> bool {
-        let object = self.touches.tracker.objects.rows.get(object.0 as usize);
-        object.is_some_and(|object| matches!(object.key, Key::Heap { .. }))
+        self.has(object, |key| matches!(key, Key::Heap { .. }))
     }
 
     fn heap(&self, pid: u32, block: u64) -> Heap {
@@ -207,6 +266,8 @@ impl HeapReuse {
 
     fn forget(&mut self, pid: u32) {
         self.live.retain(|(of, _)| *of != pid);
+        self.came_back.retain(|(of, _)| *of != pid);
+        self.breaks.remove(&pid);
         self.owners.retain(|(of, _), _| *of != pid);
         self.allocators.iter_mut().for_each(|allocator| allocator.gives_back(pid));
     }

@@ -60,9 +60,9 @@ pub(super) fn reuse(reuse: &HeapReuse, names: &Names<'_>, symbols: &Symbols) -> 
     let mut objects: Vec<_> = reuse.objects.iter().collect();
     objects.sort_unstable_by_key(|(object, _)| object.0);
     for (object, pages) in objects {
-        let Key::Heap { context } = rows[object.0 as usize].key else { continue };
-        let row = found.entry(namer.title(&rows[object.0 as usize].key)).or_default();
-        row.0 = row.0.take().or_else(|| sites.of(context));
+        let key = &rows[object.0 as usize].key;
+        let row = found.entry(namer.title(key)).or_default();
+        row.0 = row.0.take().or_else(|| if let Key::Heap { context } = key { sites.of(*context) } else { None });
         row.1 += pages;
     }
     let named = |(title, (site, pages)): (Title, (Option<Site>, u64))| ReusedObject { name: title.name, site, pages };
