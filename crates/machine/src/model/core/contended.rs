@@ -94,7 +94,9 @@ impl Contended {
         let before = self.known(line);
         let in_play = self.loses(line);
         let again = is_recent(before.loaded, now) && self.has_figures();
-        let takes = again.then(|| self.farther(self.loads[in_play], latency_cycles));
+        // A CPU that stores to the line as well holds it meanwhile, as one that adds to it.
+        let held = if is_recent(before.stored, now) { self.additions[in_play] } else { Ticks::MAX };
+        let takes = again.then(|| self.farther(self.loads[in_play].min(held), latency_cycles));
         self.remember(Lost { loaded: now.max(1), load_took: takes.unwrap_or(0), ..before });
         takes
     }
@@ -241,6 +243,14 @@ mod tests {
         assert_eq!([1, 2, 3].map(|now| contended.atomics(0, now, TRANSFER)), [None, Some(ticks(30)), Some(ticks(30))]);
         assert_eq!([4, 5].map(|now| contended.loads(64, now, TRANSFER)), [None, Some(ticks(5))]);
         assert_eq!(contended.atomics(0, 6, TRANSFER), Some(ticks(50)));
+    }
+
+    #[test]
+    fn a_load_of_a_line_that_its_cpu_stores_to_takes_no_longer_than_an_addition() {
+        let mut contended = Contended { loads: [ticks(90); 3], ..contended() };
+        assert_eq!([1, 2].map(|now| contended.loads(0, now, TRANSFER)), [None, Some(ticks(90))]);
+        contended.stores(0, 3, TRANSFER);
+        assert_eq!(contended.loads(0, 4, TRANSFER), Some(ticks(20)));
     }
 
     #[test]
