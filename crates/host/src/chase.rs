@@ -1,4 +1,4 @@
-//! The pointer chase: a random cycle through a buffer's lines, each load depending on the one before.
+//! The pointer chase: a cycle through a buffer's lines that nothing foresees, each load depending on the one before.
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 use std::cell::Cell;
@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 const LINE_BYTES: usize = 64;
 const WORDS: usize = LINE_BYTES / 8;
+/// Lines that follow one another at random, before the next such lines do: 4 MiB, whose pages translation holds even where
+/// a hypervisor has small ones. Otherwise a long cycle would have a walk of the page table in each load.
+const GROUP: usize = 1 << 16;
 /// Loads of a round: short, so that some rounds are not interrupted.
 const LOADS: usize = 1 << 15;
 const ROUNDS: usize = 60;
 /// Rounds behind the usual time, their median.
 const USUAL_ROUNDS: usize = 15;
 
-/// A buffer with its lines in one random cycle; the same cycle for the same size.
+/// A buffer with its lines in one cycle, random within each group; the same cycle for the same size.
 pub struct Cycle {
     memory: MmapMut,
     lines: usize,
@@ -27,7 +30,6 @@ impl Cycle {
     /// Fills `bytes` of fresh memory; the calling thread touches it first, so it lies on that thread's node.
     pub fn new(bytes: usize) -> io::Result<Cycle> {
         let lines = (bytes / LINE_BYTES).max(2);
-        // Fewer TLB misses where the kernel has huge pages; without them the figure includes some.
         Cycle::make(lines * LINE_BYTES, (0..u32::try_from(lines).unwrap_or(u32::MAX)).collect(), Advice::HugePage)
     }
 
@@ -41,14 +43,15 @@ impl Cycle {
         let _ = memory.advise(pages);
         let words: &mut [u64] = bytemuck::cast_slice_mut(&mut memory);
         let mut order: Vec<u32> = (0..u32::try_from(places.len()).unwrap_or(u32::MAX)).collect();
-        // Sattolo's shuffle: a permutation that is a single cycle.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for i in (1..order.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            order.swap(i, (state >> 33) as usize % i);
+        for group in order.chunks_mut(GROUP) {
+            for i in (1..group.len()).rev() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                group.swap(i, (state >> 33) as usize % (i + 1));
+            }
         }
-        for (line, &next) in order.iter().enumerate() {
-            words[places[line] as usize * WORDS] = u64::from(places[next as usize]) * WORDS as u64;
+        for (line, next) in order.iter().zip(order.iter().cycle().skip(1)) {
+            words[places[*line as usize] as usize * WORDS] = u64::from(places[*next as usize]) * WORDS as u64;
         }
         Ok(Cycle { memory, lines: places.len(), begun: Cell::new(0) })
     }
