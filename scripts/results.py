@@ -40,6 +40,8 @@ RESULTS = {
         ("gains/day.txt", "experiments/gains/run.py --pairs 61", [r"^all, ", r"^written after"]),
         ("gains/contenders.txt", "experiments/gains/run.py (contenders)", [r"within 20 points"]),
         ("contention/table.txt", "experiments/contention/run.py", [r"^of \d+ programs", r"^gains within"]),
+        ("contention/emerald-rapids.txt", "experiments/contention/run.py --table emerald-rapids.txt", [r"^of \d+ programs", r"^gains within"]),
+        ("planted/judged.txt", "experiments/planted/run.py", [r"^found"]),
         ("gate/takes.txt", "experiments/gate/takes.py", [r"."]),
         ("gate/same.txt", "experiments/gate/same.py 5", [r"^(?!round|    (status|noise: |beyond))(?!#)"]),
         ("gate/planted.txt", "experiments/gate/planted.py 5", [r"judged wrongly"]),

@@ -357,6 +357,7 @@ def main():
     a.add_argument('--until', type=clock, help='begin nothing after this time, HH:MM')
     a.add_argument('--keep', action='store_true', help='add to what was measured before')
     a.add_argument('--twins', choices=['both', 'no', 'only'], default='both', help='what to judge')
+    a.add_argument('--table', metavar='FILE', default='table.txt', help='where the table is kept, beside this script')
     a.add_argument('--nice', type=int, default=5, help='for the tool')
     o = a.parse_args()
     parts = o.parts or ['build', 'measure', 'judge', 'table']
@@ -372,7 +373,7 @@ def main():
         which = {'both': (False, True), 'no': (False,), 'only': (True,)}[o.twins]
         judge(work, names, o.tool, o.until, which, o.nice)
     if 'table' in parts:
-        with open(os.path.join(HERE, 'table.txt'), 'w') as f:
+        with open(os.path.join(HERE, o.table), 'w') as f:
             table(work, names, f)
     if 'wrong' in parts:
         show_wrong(work, table(work, names, open(os.devnull, 'w')))
