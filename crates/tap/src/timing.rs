@@ -6,6 +6,10 @@
 
 use std::time::{Duration, Instant};
 
+/// A part that its time here would make shorter has this length. The time of a short part is mostly that of its begin and
+/// end, so that each part would be hardly longer than the one before.
+const LEAST_PART_NS: u64 = 300_000;
+
 /// Lengths at which the plugin ends the next part and the next pause itself, in nanoseconds of the guest's clock; 0: on
 /// request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +119,7 @@ impl Timing {
             return 0;
         }
         let by_records = records as f64 * self.parts.guest_ns as f64 / self.records as f64;
-        (by_records as u64).min(self.parts.guest_ns_in(longest)).max(1)
+        (by_records as u64).min(self.parts.guest_ns_in(longest).max(LEAST_PART_NS)).max(1)
     }
 
     /// Length of a pause of so long a time here; 0: unknown.
@@ -143,6 +147,17 @@ mod tests {
         assert_eq!((seen(false).guest_ns(), seen(true).guest_ns()), ((60, 90), (20, 90)));
         let before_the_window = Seen { changes: 0, now_ns: 90, ..Seen::default() };
         assert_eq!(before_the_window.guest_ns(), (0, 0));
+    }
+
+    #[test]
+    fn a_part_that_was_mostly_its_begin_and_end_is_followed_by_one_of_some_length() {
+        let began = Instant::now();
+        let mut timing = Timing::begin(began);
+        timing.look(began, Seen { changes: 1, changed_ns: 5, ..Seen::default() });
+        let paused = Seen { records: 100, is_paused: true, changes: 2, changed_ns: 1005, ..Seen::default() };
+        timing.look(began + 20 * MS, paused);
+        assert_eq!(timing.part_ns(1_000_000, 30 * MS), LEAST_PART_NS, "1,500 ns by its time");
+        assert_eq!(timing.part_ns(1000, 30 * MS), 10_000, "no more records than wanted");
     }
 
     #[test]
