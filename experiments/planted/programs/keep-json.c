@@ -1,4 +1,4 @@
-/* Documents come in as text, become a tree of nodes, are asked a few things, and go. */
+/* Documents come in as text, become a tree of nodes, are summed a few times, and go. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static struct node *parse(void)
 	return n;
 }
 
-static double ask(const struct node *n)
+static double mean_of(const struct node *n)
 {
 	double v = 0;
 	switch (n->kind) {
@@ -64,7 +64,7 @@ static double ask(const struct node *n)
 		return (double)strlen(n->text);
 	default:
 		for (const struct node *c = n->child; c; c = c->next)
-			v += ask(c) / n->count;
+			v += mean_of(c) / n->count;
 		return v;
 	}
 }
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 		at = received;
 		struct node *tree = parse();
 		for (int q = 0; q < 8; q++)
-			sum += ask(tree) * q;
+			sum += mean_of(tree) * q;
 		discard(tree);
 		free(received);
 	}

@@ -1,4 +1,4 @@
-/* Words of a text against a dictionary of names: open addressing, a name is counted when it is met. */
+/* Words of a text against a dictionary of names: open addressing, a name is counted when it is counted. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static int enter(struct dictionary *d, const char *text, uint32_t day)
 	return 1;
 }
 
-static int meet(struct dictionary *d, const char *text)
+static int count(struct dictionary *d, const char *text)
 {
 	uint32_t h = hash(text), at = h >> 17;
 	for (; d->slots[at].hash; at = (at + 1) % SLOTS)
@@ -105,11 +105,11 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < WORDS; i++)
 		invent(text[i].text, 14);
-	uint64_t met = 0, digest = 0;
+	uint64_t counted = 0, digest = 0;
 	for (int r = 0; r < rounds; r++)
 		for (int i = 0; i < WORDS; i++)
-			met += meet(&d, text[i].text);
+			counted += count(&d, text[i].text);
 	for (int i = 0; i < SLOTS; i++)
 		digest = digest * 31 + d.slots[i].count + d.slots[i].first_seen;
-	printf("met %llu digest %016llx\n", (unsigned long long)met, (unsigned long long)digest);
+	printf("counted %llu digest %016llx\n", (unsigned long long)counted, (unsigned long long)digest);
 }
