@@ -249,7 +249,7 @@ def saving(pairs):
 def table(work, names, out):
     path = os.path.join(work, 'measured.json')
     m = json.load(open(path)) if os.path.exists(path) else {'pairs': {}}
-    wrong, sums, twins = [], [], 0
+    wrong, sums, twins, judged_twins = [], [], 0, 0
     w = lambda s='': (print(s), out.write(s + '\n'))
     w('table written on: ' + machine())
     w('measured:         %s  to  %s' % (m.get('begun'), m.get('ended')))
@@ -305,6 +305,7 @@ def table(work, names, out):
         if tw is None:
             twin = 'not judged'
         else:
+            judged_twins += 1
             twin = ','.join('%s %.0f%%' % (x['remedy'], 100 * gain([x])) for x in tw) or 'none'
             if tw:
                 verdicts.append('twin' + (' (design)' if design else ''))
@@ -319,8 +320,8 @@ def table(work, names, out):
     w()
     w('of %d programs whose twin saves 5%% and more: %d found, %d by the right object; of %d others: %d with a finding' % (
         len(gains), sum(s[1] for s in gains), sum(s[2] for s in gains), len(sums) - len(gains), sum(s[1] for s in sums if not s[0])))
-    w('gains within 20 points: %d of %d; twins with a finding beside those by design: %d' % (
-        sum(s[3] for s in sums), len(sums), twins))
+    w('gains within 20 points: %d of %d; twins with a finding beside those by design: %s' % (
+        sum(s[3] for s in sums), len(sums), twins if judged_twins else 'none was judged'))
     return wrong
 
 

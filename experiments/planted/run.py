@@ -126,7 +126,8 @@ def row(name, taken, answer):
 
 
 def table(seconds, found):
-    print(f"planted faults under `diagnose`, {cpu()}, {time.strftime('%Y-%m-%d')}")
+    print(f"planted faults under `diagnose`, {cpu()}, {time.strftime('%Y-%m-%d')}; "
+          f"{max(map(len, seconds.values()))} pairs")
     rows = {name: row(name, seconds.get(name), answer) for name, answer in found.items()}
     faulty = [rows[name] for name in rows if remedy(name) != "healthy"]
     healthy = [rows[name] for name in rows if remedy(name) == "healthy"]

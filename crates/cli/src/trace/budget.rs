@@ -11,12 +11,12 @@ const OF_A_TRACE: f64 = 0.75;
 const OF_A_FIRST_LOOK: f64 = 0.27;
 /// A closer look leaves time for replays.
 const OF_A_CLOSER_LOOK: f64 = 0.45;
-/// And less of it where nothing was suspected: it looks for what comes later in the run.
+/// A look for what comes later in a run leaves less time for replays, since nothing was suspected yet.
 const OF_A_FARTHER_LOOK: f64 = 0.6;
 /// Share of its time that a recording's first pause takes; each one behind it is longer.
 const OF_A_FIRST_PAUSE: f64 = 1.0 / 30.0;
-/// And of a first look. A program often makes its data before it does what it is for, and a pause passes that ten times as
-/// fast as a part.
+/// Share of its time that a first look's first pause takes. A program often makes its data before it does what it is for,
+/// and a pause passes that ten times as fast as a part.
 const OF_A_FIRST_LOOKS_FIRST_PAUSE: f64 = 1.0 / 12.0;
 /// Records that are replayed in a second on a CPU, all remedies' and placements together, where fields are moved: as
 /// measured by hand on programs of some seconds, and half of that beside other work.

@@ -6,8 +6,7 @@
 //! if there is one, and the kernel does not have to give it out. A call of malloc_trim leaves none.
 //!
 //! A page of small blocks has no end that shows. If the kernel clears it again, the allocator gave it back with the top of
-//! its heap. Where parts of a run were recorded, a page among those
-//! that came up so far was given out before.
+//! its heap. Where parts of a run were recorded, a page among those that came up so far was given out before.
 //!
 //! glibc's malloc has a heap for the first thread, and heaps of 64 MiB for the other threads, one of which stays when it
 //! is free (`arena.c`, `HEAP_MAX_SIZE` and `heap_trim`).
