@@ -43,13 +43,8 @@ impl Cycle {
         let _ = memory.advise(pages);
         let words: &mut [u64] = bytemuck::cast_slice_mut(&mut memory);
         let mut order: Vec<u32> = (0..u32::try_from(places.len()).unwrap_or(u32::MAX)).collect();
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for group in order.chunks_mut(GROUP) {
-            for i in (1..group.len()).rev() {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                group.swap(i, (state >> 33) as usize % (i + 1));
-            }
-        }
+        let mut state = SEED;
+        order.chunks_mut(GROUP).for_each(|group| shuffle(group, &mut state));
         for (line, next) in order.iter().zip(order.iter().cycle().skip(1)) {
             words[places[*line as usize] as usize * WORDS] = u64::from(places[*next as usize]) * WORDS as u64;
         }
@@ -90,6 +85,17 @@ impl Cycle {
         });
         black_box(at);
         rounds
+    }
+}
+
+/// State of a generator from which each order begins.
+pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Brings numbers into an order that nothing foresees; `state` is the generator's.
+pub(super) fn shuffle(order: &mut [u32], state: &mut u64) {
+    for i in (1..order.len()).rev() {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(i, (*state >> 33) as usize % (i + 1));
     }
 }
 

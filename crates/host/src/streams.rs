@@ -1,7 +1,7 @@
 //! Streams that a core fetches ahead: walks in which each load waits for the one before, in a predictable order. A
 //! walk's order is fixed, not read from memory; a loaded value only delays the next load.
 
-use super::chase::Cycle;
+use super::chase::{Cycle, SEED, shuffle};
 use super::settle::{Settled, settled};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -138,11 +138,8 @@ fn apart(near: &[Cycle], far: &Walks<'_>) -> Vec<Settled> {
 /// Numbers below `count` in an order that nothing foresees.
 pub(super) fn shuffled(count: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for i in (1..order.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        order.swap(i, (state >> 33) as usize % (i + 1));
-    }
+    let mut state = SEED;
+    shuffle(&mut order, &mut state);
     order
 }
 
