@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Figures of parts of a run beside those of the whole run: ten programs, each diagnosed within a time and without a limit.
 
-Run from the repository's root after `make build`: experiments/answer/parts.py [--whole FILE] [SECONDS] [NAME ...]    (60)
-SECONDS is the time that the answer from parts may take: in a minute few of the programs are recorded whole. FILE keeps
-the answers on whole runs, which take most of an hour, for another time with the same build. Prints the findings of both,
-the shares of the cycles that are waited for each level, other CPUs and memory, and whether they agree: no remedy with 4%
-is missing on either side, and each gain and each share of the whole run is within the range that the parts state, two
-points more or less. All are modelled.
+Run from the repository's root after `make build`: experiments/answer/parts.py [--whole DIR] [SECONDS] [NAME ...]    (60)
+SECONDS is the time that the answer from parts may take: in a minute few of the programs are recorded whole. DIR keeps
+the whole recordings, which take most of an hour, for another time: they are modelled anew by the build at hand. Prints
+the findings of both, the shares of the cycles that are waited for each level, other CPUs and memory, and whether they
+agree: no remedy with 4% is missing on either side, and each gain and each share of the whole run is within the range that
+the parts state, two points more or less. All are modelled.
 """
 
 import argparse, glob, json, os, re, subprocess, sys, tempfile
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from traced import NEARMISS, SUBJECTS, cpu
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--whole", metavar="FILE")
+parser.add_argument("--whole", metavar="DIR")
 parser.add_argument("words", nargs="*", metavar="SECONDS | NAME")
 given = parser.parse_args()
 SECONDS = next((word for word in given.words if word.isdigit()), "60")
@@ -48,26 +48,28 @@ def programs(place):
     }
 
 
-def diagnose(command, within, place):
-    """Its findings as {remedy: (gain, least, most)}, its waits as {source: (share, least, most)}, and what was recorded."""
-    words = [os.path.abspath(NEARMISS), "diagnose", "--within", within, "--runs", f"{place}/runs"]
-    done = subprocess.run([*words, "--json", "--", *command], cwd=place, capture_output=True, text=True)
+def answer(words, place, runs):
+    """Findings as {remedy: (gain, least, most)}, waits as {source: (share, least, most)}, and what was recorded."""
+    done = subprocess.run([os.path.abspath(NEARMISS), "diagnose", "--json", *words], cwd=place, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    answer = json.loads(done.stdout)
+        sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
+    record = json.loads(done.stdout)
     found = {}
-    for finding in answer["findings"]:
+    for finding in record["findings"]:
         gain = finding["prediction"]
         if gain["gain"] >= LEAST:
             found.setdefault(finding["remedy"], (gain["gain"], gain["low"], gain["high"]))
-    covered = next((re.match(r"Recorded: [^.]*(\.\d[^.]*)*\.", note)[0] for note in answer["notes"] if note.startswith("Recorded: ")), "recorded whole")
-    return found, waits(place), covered
+    covered = next((re.match(r"Recorded: [^.]*(\.\d[^.]*)*\.", note)[0] for note in record["notes"] if note.startswith("Recorded: ")), "recorded whole")
+    return found, waits(newest(runs)), covered
 
 
-def waits(place):
-    """Shares of the newest run's cycles by what was waited for, with the ranges that parts of a run have."""
-    run = max(glob.glob(f"{place}/runs/*/"), key=os.path.getmtime)
-    report = subprocess.run([os.path.abspath(NEARMISS), "report", "--json", run], capture_output=True, text=True, check=True)
+def newest(runs):
+    return max(glob.glob(f"{runs}/*/"), key=os.path.getmtime)
+
+
+def waits(run):
+    """Shares of the run's cycles by what was waited for, with the ranges that parts of a run have."""
+    report = subprocess.run([os.path.abspath(NEARMISS), "report", "-m", "host", "--json", run], capture_output=True, text=True, check=True)
     model = json.loads(report.stdout)["model"]
     ranges, cycles = model.get("ranges"), model["totals"]["cycles"]
 
@@ -86,15 +88,15 @@ def waits(place):
     return whole
 
 
-def whole_run(name, command, place):
-    """As diagnose, from the whole run; kept in the file that was named."""
-    kept = json.load(open(given.whole)) if given.whole and os.path.exists(given.whole) else {}
-    if name not in kept:
-        kept[name] = diagnose(command, "0s", place)
-        if given.whole:
-            with open(given.whole, "w") as file:
-                json.dump(kept, file)
-    return kept[name]
+def recorded(command, within, place, runs):
+    return answer(["--within", within, "--runs", runs, "--", *command], place, runs)
+
+
+def whole_run(command, place, runs):
+    """The answer on a kept recording of all, or on one that is made and kept now."""
+    if os.path.isdir(runs):
+        return answer(["-m", "host", newest(runs)], place, runs)
+    return recorded(command, "0s", place, runs)
 
 
 def ranged(figures):
@@ -124,7 +126,8 @@ def main():
         for name, command in programs(place).items():
             if NAMES and name not in NAMES:
                 continue
-            parts, whole = diagnose(command, f"{SECONDS}s", place), whole_run(name, command, place)
+            parts = recorded(command, f"{SECONDS}s", place, f"{place}/parts")
+            whole = whole_run(command, place, os.path.abspath(f"{given.whole or place}/{name}"))
             why = ", ".join(disagreements(parts, whole))
             agree, tried = agree + (not why), tried + 1
             print(f"{name:14} parts: {words(*parts[:2])}\n{'':14} {parts[2]}\n"

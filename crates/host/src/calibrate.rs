@@ -94,11 +94,11 @@ pub fn calibrate(found: &Found) -> Calibration {
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
     std::thread::scope(|scope| {
-        let mut contended_ns = [Vec::new(), Vec::new()];
+        let mut additions_ns: [Vec<f64>; 4] = Default::default();
         let mut accesses_ns: [[Vec<f64>; 3]; 3] = Default::default();
         let mut contend = || {
-            let takes = scope.spawn(|| neighbour.map(|other| contended::store_nanoseconds(pair(other)))).join();
-            for (all, more) in contended_ns.iter_mut().zip(takes.ok().flatten().unwrap_or_default()) {
+            let takes = scope.spawn(|| neighbour.map(|other| contended::addition_nanoseconds(pair(other)))).join();
+            for (all, more) in additions_ns.iter_mut().zip(takes.ok().flatten().unwrap_or_default()) {
                 all.extend(more);
             }
             let takes = scope.spawn(|| neighbour.map(|other| contended::access_nanoseconds(pair(other)))).join();
@@ -143,7 +143,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         contend();
         let cycles = |ns: &Vec<f64>| Some(lengthened(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
-        let contended_store_cycles = contended_ns.each_ref().map(cycles);
+        let contended_addition_cycles = additions_ns.each_ref().map(cycles);
         let contended_cycles = accesses_ns.each_ref().map(|ns| ns.each_ref().map(cycles));
         Calibration {
             clock_mhz: far.clock_mhz,
@@ -154,7 +154,7 @@ pub fn calibrate(found: &Found) -> Calibration {
             aliased_load_ns,
             memory_local_ns: local_ns,
             memory_remote_ns: far.remote_ns,
-            core: CoreFigures { contended_store_cycles, contended_cycles, ..far.core },
+            core: CoreFigures { contended_addition_cycles, contended_cycles, ..far.core },
             streams: far.streams,
             second_translation,
             touches,

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 const LINE_WORDS: usize = 8;
 /// Lines that both threads use in the case of several lines. Each finds half of its lines gone then: the other's latest
 /// addition to a line is as likely to have come after the own one as before.
-const LINES: usize = 64;
+const LINES: usize = 4;
+/// Multiplications between two spaced additions, of four cycles each with what they multiply.
+const MULTIPLIED: usize = 15;
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 /// Accesses after which a thread adds them to its count.
 const COUNTED: u64 = 500;
 /// Length of a window: shorter than a slice of a scheduler, so that most are interrupted by no other task, and longer
@@ -25,15 +28,20 @@ const IN_PLAY: [usize; 3] = [1, 2, 4];
 const FEWER_WINDOWS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Returns the extra time of a store to a contended line due to the other CPU, several takes of each case: all stores
-/// to one line, and stores to several lines. `pin` puts the first or the second thread onto its CPU.
+/// Returns the extra time of an addition to a contended line due to the other CPU, several takes of each case: all to one
+/// line, with a store to a line of its own behind each; to several lines; to one line, without other stores; and to one
+/// line, with computation between. `pin` puts the first or the second thread onto its CPU.
 ///
 /// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one
 /// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
-pub fn store_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 2] {
-    let longer = |lines| beside(&pin, [Access::Add; 2], lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
-    let takes = |lines, lost: f64| (0..TAKES).filter_map(|_| longer(lines)).map(|each| each * lost).collect();
-    [takes(1, 1.0), takes(LINES, 2.0)]
+pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 4] {
+    let longer = |access, lines| beside(&pin, [access; 2], lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
+    let takes = |access, lines, lost: f64| {
+        (0..TAKES).filter_map(|_| longer(access, lines)).map(|each| each * lost).collect()
+    };
+    let several = takes(Access::Add, LINES, 2.0);
+    let [stored, lone, spaced] = [Access::AddAndStore, Access::Add, Access::Spaced].map(|access| takes(access, 1, 1.0));
+    [stored, several, lone, spaced]
 }
 
 /// Returns the extra time of a store, an atomic and a load on lines that another CPU writes meanwhile, each with one
@@ -55,6 +63,10 @@ enum Access {
     Store,
     /// Plain, not atomic.
     Add,
+    /// An addition, and a store to a line that the other thread does not use.
+    AddAndStore,
+    /// Those two behind a computation.
+    Spaced,
     Atomic,
 }
 
@@ -70,17 +82,17 @@ fn beside(
 ) -> Option<(f64, f64)> {
     let words: Vec<AtomicU64> = (0..(lines + 1) * LINE_WORDS).map(|_| AtomicU64::new(0)).collect();
     // Whole lines, wherever the vector begins.
-    let skipped = words.as_ptr().align_offset(64) / size_of::<AtomicU64>();
+    let skipped = words.as_ptr().align_offset(64);
     let words = &words[skipped..skipped + lines * LINE_WORDS];
     let (others, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let count = || others.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         let pinned = pin(0);
-        let mut own = User { words, state: 0x9e37_79b9_7f4a_7c15, access: accesses[0], loaded: 0 };
+        let mut own = User::new(words, 0, accesses[0]);
         let alone = own.nanoseconds(LEAST_WINDOWS, Other::None);
         let partner = scope.spawn(|| {
             let pinned = pin(1);
-            let mut own = User { words, state: 0xbf58_476d_1ce4_e5b9, access: accesses[1], loaded: 0 };
+            let mut own = User::new(words, 1, accesses[1]);
             while pinned && !stop.load(Ordering::Relaxed) {
                 own.uses();
                 others.fetch_add(COUNTED, Ordering::Relaxed);
@@ -99,35 +111,61 @@ fn beside(
     })
 }
 
-/// A thread that uses words chosen at random. With a word of its own on each line, a thread and its neighbour fall into
-/// step, now this way and now that: such additions took 4 or 7 nanoseconds on one line, 10 or 25 on many.
+/// A thread that uses a word of its own on a single line, as programs do, and words chosen at random on several lines.
+/// With a word of its own on each line, a thread and its neighbour fall into step, now this way and now that: such
+/// additions to many lines took 10 or 25 nanoseconds.
 struct User<'a> {
     words: &'a [AtomicU64],
     state: u64,
     access: Access,
+    /// Number of the own word of a single line.
+    own_word: usize,
+    /// A line that no other thread uses.
+    private: Box<Line>,
     /// Sum of the loaded values.
     loaded: u64,
 }
 
-impl User<'_> {
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; LINE_WORDS]);
+
+impl<'a> User<'a> {
+    fn new(words: &'a [AtomicU64], thread: usize, access: Access) -> Self {
+        let state = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9][thread];
+        User { words, state, access, own_word: thread * LINE_WORDS / 2, private: Box::default(), loaded: 0 }
+    }
+
     fn uses(&mut self) {
-        let lines = self.words.len() / LINE_WORDS;
+        let (words, access, lines) = (self.words, self.access, self.words.len() / LINE_WORDS);
+        // In registers, so that an access alone stores to memory.
+        let (mut state, mut loaded) = (self.state, self.loaded);
         for _ in 0..COUNTED {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            let line = self.state as usize % lines;
-            let word = &self.words[line * LINE_WORDS + (self.state >> 32) as usize % LINE_WORDS];
-            match self.access {
-                Access::Load => self.loaded = self.loaded.wrapping_add(word.load(Ordering::Relaxed)),
-                Access::Store => word.store(self.state, Ordering::Relaxed),
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let any = state as usize % lines * LINE_WORDS + (state >> 32) as usize % LINE_WORDS;
+            let word = &words[if lines == 1 { self.own_word } else { any }];
+            if access == Access::Spaced {
+                // A compiler that knows the count makes one multiplication of them all.
+                let times = std::hint::black_box(MULTIPLIED);
+                state = (0..times).fold(state, |state, _| state.wrapping_mul(MULTIPLIER) ^ 1);
+            }
+            match access {
+                Access::Load => loaded = word.load(Ordering::Relaxed).wrapping_add(loaded),
+                Access::Store => word.store(state, Ordering::Relaxed),
                 // Not an atomic addition: plain loads and stores are measured.
                 Access::Add => word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
+                Access::AddAndStore | Access::Spaced => {
+                    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+                    self.private.0[0].store(state, Ordering::Relaxed);
+                }
                 Access::Atomic => {
                     word.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
+        (self.state, self.loaded) = (state, loaded);
     }
 
     /// Nanoseconds by access: the median of the windows in which the other thread was at work as well.
@@ -182,7 +220,7 @@ mod tests {
     #[test]
     fn a_window_without_the_other_thread_at_work_counts_for_nothing() {
         let words: Vec<AtomicU64> = (0..LINE_WORDS).map(|_| AtomicU64::new(0)).collect();
-        let mut own = User { words: &words, state: 1, access: Access::Store, loaded: 0 };
+        let mut own = User::new(&words, 0, Access::Store);
         assert!(own.nanoseconds(LEAST_WINDOWS, Other::None).is_some());
         let without_cpu = AtomicU64::new(7);
         assert!(own.window(&Other::Waits(&without_cpu)).is_none());

@@ -3,13 +3,12 @@
 //! Two misses with filler between them show how far a core looks ahead: while both fit, they overlap (H. Wong,
 //! "Measuring Reorder Buffer Capacity", 2013). With stores for filler the store buffer ends it.
 
-use super::around;
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
-use super::crowded;
 use super::fetch::ahead_instructions;
 use super::settle::{Settled, jump, settled};
+use super::{around, atomics, crowded};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -40,9 +39,13 @@ pub struct CoreFigures {
     /// Cycles of a load's line with its latency hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
-    /// Cycles of a store to a line that another CPU stores to as well: to one line, and to one of several.
+    /// Time of an atomic on a line of its own that is far away, as a share of one that waits for another such one.
     #[serde(default)]
-    pub contended_store_cycles: [Option<Settled>; 2],
+    pub atomics_beside: Option<Settled>,
+    /// Cycles of an addition to a line that another CPU adds to as well: to one line, to one of several, to one line by a
+    /// loop that stores to no other, and to one line by loops that compute between.
+    #[serde(default)]
+    pub contended_addition_cycles: [Option<Settled>; 4],
     /// Cycles of a store, an atomic and a load of lines that another CPU writes, each with one, two and four lines in play.
     #[serde(default)]
     pub contended_cycles: [[Option<Settled>; 3]; 3],
@@ -82,8 +85,9 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         crowded_store_cycles: settled(|| Some(crowded::store_nanoseconds() / cycle_ns()?)),
         crowded_addition_cycles: settled(|| Some(crowded::addition_nanoseconds() / cycle_ns()?)),
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
+        atomics_beside: settled(|| Some(atomics::share_beside_others())),
         // Another CPU has a part in it.
-        contended_store_cycles: [None; 2],
+        contended_addition_cycles: [None; 4],
         contended_cycles: [[None; 3]; 3],
         reread_cycles: around::KIBIBYTES.map(|kib| settled(|| Some(around::reread_nanoseconds(kib)? / cycle_ns()?))),
     }

@@ -5,6 +5,7 @@
 mod aliasing;
 mod around;
 mod assembled;
+mod atomics;
 mod bounds;
 mod calibrate;
 mod chains;

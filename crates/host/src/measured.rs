@@ -23,11 +23,19 @@ const TYPICAL: Core = Core {
     contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
     contended: Some(TYPICAL_CONTENDED),
+    atomics_ahead: false,
     reread_cycles: None,
 };
 /// Lines that another CPU writes, where nothing was measured.
-const TYPICAL_CONTENDED: Contended =
-    Contended { store_cycles: [8, 30, 50], atomic_cycles: [30, 60, 75], load_cycles: [4, 15, 25] };
+const TYPICAL_CONTENDED: Contended = Contended {
+    store_cycles: [8, 30, 50],
+    atomic_cycles: [30, 60, 75],
+    load_cycles: [4, 15, 25],
+    lone_addition_cycles: None,
+    spaced_addition_cycles: None,
+};
+/// Atomics that take less than this share of those one by one are requested ahead.
+const AHEAD: f64 = 0.5;
 const TYPICAL_FOLLOWED: u32 = 16;
 const TYPICAL_TRAINED_BY: u32 = 3;
 const TYPICAL_STRIDE_LINES: u32 = 16;
@@ -58,6 +66,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     let fill_cycles = noted(sources, "core.fill", measured.fill_cycles, FILLS).unwrap_or(TYPICAL.fill_cycles);
     let contended = contended(measured, sources);
     let reread_cycles = reread(measured, sources);
+    let atomics_ahead = atomics_ahead(measured, sources);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
         let value = noted(sources, &format!("core.{figure}"), measured, how);
         value.map_or(otherwise, |value| (value.round() as u32).max(least))
@@ -117,21 +126,22 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         contended_store_cycles: [
             whole(
                 "contended_store",
-                measured.contended_store_cycles[0],
-                "two CPUs that store to one line",
+                measured.contended_addition_cycles[0],
+                "two CPUs that add to one line, with stores to other lines between",
                 0,
                 TYPICAL.contended_store_cycles[0],
             ),
             whole(
                 "contended_stores",
-                measured.contended_store_cycles[1],
-                "two CPUs that store to many lines",
+                measured.contended_addition_cycles[1],
+                "two CPUs that add to many lines",
                 0,
                 TYPICAL.contended_store_cycles[1],
             ),
         ],
         fill_cycles: (fill_cycles.max(0.0) * 100.0).round() / 100.0,
         contended: Some(contended),
+        atomics_ahead,
         reread_cycles,
     }
 }
@@ -146,10 +156,30 @@ fn reread(measured: &CoreFigures, sources: &mut Sources) -> Option<[u32; 3]> {
     Some([a, b, c].map(|figure| figure.value.max(0.0).round() as u32))
 }
 
+/// Whether atomics on far lines take less beside one another than one by one.
+fn atomics_ahead(measured: &CoreFigures, sources: &mut Sources) -> bool {
+    let share = measured.atomics_beside.filter(|share| share.value < AHEAD);
+    if share.is_some() {
+        noted(sources, "core.atomics_ahead", share, "atomics on far lines side by side and one by one");
+    }
+    share.is_some()
+}
+
+/// Costs of additions to one contended line, by their place among the figures; none if they were not measured.
+fn addition(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how): (&str, &str)) -> Option<u32> {
+    let measured = measured.contended_addition_cycles[at]?;
+    // The spread of what takes no time is only noise.
+    let spread = if measured.value < 1.0 { 0.0 } else { measured.spread };
+    let (figure, how) = (format!("core.contended.{name}_addition"), format!("two CPUs that add to one line {how}"));
+    noted(sources, &figure, Some(Settled { spread, ..measured }), &how).map(|cycles| cycles.round().max(0.0) as u32)
+}
+
 /// Costs of lines that another CPU writes. The least stable of three figures stands for them.
 fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     let [stores, atomics, loads] = measured.contended_cycles;
     let typical = TYPICAL_CONTENDED;
+    let lone_addition_cycles = addition(measured, 2, sources, ("lone", "and store nothing else"));
+    let spaced_addition_cycles = addition(measured, 3, sources, ("spaced", "and compute for 60 cycles between"));
     let mut cycles = |figure: &str, what: &str, measured: [Option<Settled>; 3], typical: [u32; 3]| {
         // The spread of an access that takes no time is of no use: it has only noise to compare.
         let spreads = measured.iter().flatten().filter(|figure| figure.value > 0.0).map(|figure| figure.spread);
@@ -163,6 +193,8 @@ fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
         [0, 1, 2].map(|at| value((measured[at], typical[at])))
     };
     Contended {
+        lone_addition_cycles,
+        spaced_addition_cycles,
         store_cycles: cycles("core.contended.store", "stores to words", stores, typical.store_cycles),
         atomic_cycles: cycles("core.contended.atomic", "atomic additions to words", atomics, typical.atomic_cycles),
         load_cycles: cycles("core.contended.load", "loads of words", loads, typical.load_cycles),

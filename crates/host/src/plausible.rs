@@ -116,9 +116,12 @@ impl Sieve {
         keep("crowded_addition", &mut core.crowded_addition_cycles, [0.0, 120.0], "cycles");
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
-        let [one, many] = &mut core.contended_store_cycles;
+        keep("atomics_ahead", &mut core.atomics_beside, [0.0, 2.0], "of one by one");
+        let [one, many, lone, spaced] = &mut core.contended_addition_cycles;
         keep("contended_store", one, [0.0, 2000.0], "cycles");
         keep("contended_stores", many, [0.0, 4000.0], "cycles");
+        keep("contended.lone_addition", lone, [0.0, 2000.0], "cycles");
+        keep("contended.spaced_addition", spaced, [0.0, 2000.0], "cycles");
         for (kind, all) in ["store", "atomic", "load"].into_iter().zip(&mut core.contended_cycles) {
             all.iter_mut().for_each(|one| keep(&format!("contended.{kind}"), one, [0.0, 4000.0], "cycles"));
         }

@@ -4,6 +4,7 @@
 //! alone. So a value waits also for the loads ahead of its own that have the same base.
 
 use super::Slice;
+use crate::beside::apart;
 use crate::graph::{Edge, Node};
 use crate::place::number;
 use iced_x86::{Instruction, Register};
@@ -44,7 +45,5 @@ impl Slice<'_> {
 }
 
 fn is_near(one: &Instruction, other: &Instruction) -> bool {
-    let place = |of: &Instruction| (of.memory_base(), of.memory_index(), of.memory_index_scale());
-    let apart = one.memory_displacement64().wrapping_sub(other.memory_displacement64()) as i64;
-    place(one) == place(other) && apart.unsigned_abs() < NEAR_BYTES
+    apart(one, other).is_some_and(|bytes| bytes.unsigned_abs() < NEAR_BYTES)
 }

@@ -11,6 +11,7 @@ mod returns;
 mod states;
 mod turns;
 
+use crate::beside;
 use crate::effects::Effects;
 use crate::graph::{Graph, Node};
 use crate::place::{RegisterNumber, STACK_POINTER, ValuePlace};
@@ -107,7 +108,8 @@ impl Slice<'_> {
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
         let mut through = self.through.clone();
         through.sort_unstable();
-        Origin { loads, distances, unknown: self.states.unknown(), own_chain, through }
+        let stores = beside::stores(self.graph, self.start);
+        Origin { loads, distances, unknown: self.states.unknown(), own_chain, stores, through }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Distance) {

@@ -11,14 +11,14 @@ const MOST_BLOCKS: u32 = 8;
 const MOST_INSTRUCTIONS: usize = 256;
 
 /// Instructions in the order in which they run.
-pub(super) struct Body {
+pub(crate) struct Body {
     pub nodes: Vec<Node>,
     /// The first runs again after the last.
     pub turns: bool,
 }
 
 /// The shortest loop through an instruction; without one, the straight code that it stands in.
-pub(super) fn around(graph: &Graph, start: Node) -> Body {
+pub(crate) fn around(graph: &Graph, start: Node) -> Body {
     match turn(graph, start) {
         Some(nodes) => Body { nodes, turns: true },
         None => Body { nodes: straight(graph, start), turns: false },

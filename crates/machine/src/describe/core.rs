@@ -58,10 +58,11 @@ fn contended_ranges(core: &Core) -> Result<(), Problem> {
         ("atomic_cycles", contended.atomic_cycles),
         ("load_cycles", contended.load_cycles),
     ];
-    for (key, cycles) in figures {
-        for cycles in cycles {
-            number(&[Key("core"), Key("contended"), Key(key)], cycles, 0, 10_000)?;
-        }
+    let lone = contended.lone_addition_cycles.map(|cycles| ("lone_addition_cycles", cycles));
+    let spaced = contended.spaced_addition_cycles.map(|cycles| ("spaced_addition_cycles", cycles));
+    let figures = figures.into_iter().flat_map(|(key, cycles)| cycles.map(|cycles| (key, cycles)));
+    for (key, cycles) in figures.chain(lone).chain(spaced) {
+        number(&[Key("core"), Key("contended"), Key(key)], cycles, 0, 10_000)?;
     }
     Ok(())
 }

@@ -64,7 +64,11 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     let mut names: Vec<&str> = if machine.core.is_some() { CORE.to_vec() } else { vec!["overlap"] };
     names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
-    names.extend(contended.flat_map(|_| CONTENDED));
+    names.extend(contended.clone().flat_map(|_| CONTENDED));
+    let contended = contended.filter_map(|core| core.contended);
+    names.extend(contended.clone().filter_map(|core| core.lone_addition_cycles.map(|_| "core.contended.lone_addition")));
+    names.extend(contended.filter_map(|core| core.spaced_addition_cycles.map(|_| "core.contended.spaced_addition")));
+    names.extend(machine.core.iter().filter(|core| core.atomics_ahead).map(|_| "core.atomics_ahead"));
     names.extend(machine.core.iter().filter(|core| core.reread_cycles.is_some()).map(|_| "core.reread"));
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
     let apart = machine.streams.iter().filter(|streams| !streams.apart_line_cycles.is_empty());

@@ -298,13 +298,17 @@ pub struct Core {
     /// brought and brought again; 0: assumed twice those of stores alone.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub crowded_addition_cycles: u32,
-    /// Cycles of a store to a line that another CPU stored to since this one did, both again and again: if the latest
-    /// such store was to the same line, and if it was to another; 0: none of its own.
+    /// Cycles of a store behind a load of its line to a line that another CPU stored to since this one did, both again and
+    /// again, with stores to other lines between: if the latest such store was to the same line, and if it was to another
+    /// contended one; 0: none of its own.
     #[serde(default)]
     pub contended_store_cycles: [u32; 2],
     /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
     #[serde(default)]
     pub fill_cycles: f64,
+    /// Lines of atomics are requested ahead, as those of loads; else each waits for its line by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub atomics_ahead: bool,
     /// Contended lines beyond `contended_store_cycles`; none in files that are older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contended: Option<Contended>,
@@ -326,6 +330,14 @@ pub struct Contended {
     pub atomic_cycles: [u32; 3],
     /// A load of a line that another CPU stores to.
     pub load_cycles: [u32; 3],
+    /// A store behind a load of its word, of a loop that stores to no other line, so that the core has the word's value
+    /// in its store buffer; none: as any store behind a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lone_addition_cycles: Option<u32>,
+    /// A store behind a load of its line, or a load, by a core that computes for 60 cycles between two such accesses to
+    /// one line; none: the core waits for what is left of a transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spaced_addition_cycles: Option<u32>,
 }
 
 impl Core {
@@ -342,6 +354,8 @@ impl Core {
             store_cycles: [one / 2, several, several],
             atomic_cycles: [several; 3],
             load_cycles: [0; 3],
+            lone_addition_cycles: None,
+            spaced_addition_cycles: None,
         })
     }
 }

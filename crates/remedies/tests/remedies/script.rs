@@ -59,6 +59,7 @@ pub fn machine() -> Machine {
         contended_store_cycles: [0, 0],
         fill_cycles: 0.0,
         contended: None,
+        atomics_ahead: false,
         reread_cycles: None,
     });
     machine

@@ -2,17 +2,24 @@
 //!
 //! A core requests the lines of the stores in its buffer ahead, side by side. That does not help with a line that
 //! another CPU stores to as well: the line is gone again at the store's turn, so that such stores leave one by one,
-//! each with a transfer of its own. A load before the store makes it worse. The loaded value is void when the line
-//! goes, and the core begins again from there, so that the wait hides behind nothing. An atomic waits for its line at
-//! once. Two things reduce the cost. While a line is there a few more accesses get through, if all of them are to one
-//! line; and a core that waits goes on within its window, so that the accesses gathered meanwhile get through together.
+//! each with a transfer of its own. An atomic or a load of such a line waits for a transfer, too. Three things reduce
+//! the cost. While a line is there a few more accesses get through, if all of them are to one line. A core that waits
+//! goes on within its window, so that the accesses gathered meanwhile get through together. And a core that computes
+//! between two uses does so while the other CPU has the line: the time from one use to the next is that of a transfer or
+//! that of the computation, whichever is longer. On one line fewer accesses are gathered the longer a core computes, so
+//! that the time grows towards that of several lines. Plain accesses to one line are the exception: a few cycles of each
+//! remain, however long the core computes.
 //!
-//! No manual gives the size of this reduction, so a machine file has the cost of an access on one line, two and four,
-//! as two CPUs do nothing else (`experiments/cycles/contended-lines.txt`). CPUs that compute between two uses of a line
-//! find it gone more often, and gather less meanwhile: with two CPUs adding to one line every 28 ns, a quarter to a
-//! third of their time was spent waiting for it (`experiments/gains`, `adds-working` and `atomics-working`, on a Zen
-//! 4). So an addition and an atomic take [`WAITING`] of the time since the use before, if that is more, and a whole
-//! transfer at most.
+//! No manual gives these times, so a machine file has the cost of an access on one line, two and four, as two CPUs do
+//! nothing else (`experiments/cycles/contended-lines.txt`). `experiments/cycles/spaced-lines.txt` has the times of CPUs
+//! that compute.
+//!
+//! An addition to a word that nobody else uses takes its value from the core's own store, which waits in the buffer. It
+//! costs next to nothing if the loop around it stores to that line alone: the line comes and takes all stores at once.
+//! With a store to another line between, the stores leave in turn, and each needs the line again.
+//!
+//! A line whose uses lie so far apart that no core has two of them under way is handed over: its transfer is a miss like
+//! any other, requested ahead and beside others.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Core, Machine};
@@ -20,9 +27,13 @@ use nearmiss_record::machine::{Core, Machine};
 /// A line is contended if this core has lost it twice within so many cycles: lines that are handed over once, such as
 /// those of a buffer, are requested ahead as any others.
 const WITHIN: Ticks = ticks(1 << 14);
-/// Divisor of the time between two uses of a line by one CPU (its wait for the line included) that gives that wait.
-/// Chosen by those two programs, on one host.
-const WAITING: Ticks = 3;
+/// Windows of the core within which a contended line is used again.
+const WINDOWS: u64 = 2;
+/// Computation between two accesses in the measurement of the figures.
+const ADDITION_COMPUTES: Ticks = ticks(10);
+const ATOMIC_COMPUTES: Ticks = ticks(25);
+/// Computation between two spaced accesses in the measurement of theirs.
+const SPACED: Ticks = ticks(60);
 /// Lines with a record of their latest losses.
 const REMEMBERED: usize = 1 << 8;
 /// Latest losses that the number of lines in play is taken from.
@@ -38,15 +49,40 @@ pub(super) enum Takes {
     AtOnce(Ticks),
 }
 
-/// A line that this core lost.
+/// Access that found its line taken by another CPU.
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    pub vaddr: u64,
+    pub now: Ticks,
+    /// Instructions that the CPU executed before it.
+    pub instructions: u64,
+    /// Cycles of the transfer.
+    pub latency_cycles: u32,
+}
+
+/// Time of an access, and the instructions before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moment {
+    now: Ticks,
+    instructions: u64,
+}
+
+impl Moment {
+    fn of(loss: &Loss) -> Self {
+        Moment { now: loss.now.max(1), instructions: loss.instructions }
+    }
+}
+
+/// A line that this core lost.
+#[derive(Clone, Copy, Debug, Default)]
 struct Lost {
     line: u64,
-    /// Time of the latest store or atomic that found it gone.
-    stored: Ticks,
-    /// Time of the latest load that found it gone.
-    loaded: Ticks,
-    /// Wait of that load.
+    /// The latest store or atomic that found it gone.
+    stored: Moment,
+    /// The latest load that found it gone.
+    loaded: Moment,
+    /// Computation before that load, and its wait.
+    load_computed: Ticks,
     load_took: Ticks,
 }
 
@@ -59,16 +95,24 @@ pub(super) struct Contended {
     line_shift: u32,
     /// A store behind a load of its line.
     additions: Figures,
+    /// A store behind a load of its line, of a loop that stores to no other.
+    lone_addition: Ticks,
+    /// A plain access to one line by a core that computes between, if it was measured.
+    spaced: Option<Ticks>,
     stores: Figures,
     atomics: Figures,
     loads: Figures,
     /// Cycles of a transfer within the node, which the figures are for.
     transfer_cycles: u32,
+    /// Instructions between two uses of a contended line, at most.
+    together: u64,
     /// Losses by the line's number.
     lost: Vec<Lost>,
     /// Lines of the latest losses, and how many there were.
     latest: [u64; IN_PLAY],
     losses: usize,
+    /// Time at which the core went on behind the latest loss.
+    done: Ticks,
 }
 
 impl Contended {
@@ -78,66 +122,108 @@ impl Contended {
         Contended {
             line_shift: machine.data_cache(1).map_or(6, |cache| cache.line.0.max(1).ilog2()),
             additions: of([one, several, several]),
+            lone_addition: ticks(others.lone_addition_cycles.unwrap_or(one).into()),
+            spaced: others.spaced_addition_cycles.map(|cycles| ticks(cycles.into())),
             stores: of(others.store_cycles),
             atomics: of(others.atomic_cycles),
             loads: of(others.load_cycles),
             transfer_cycles: machine.latency.core_modified_cycles.max(1),
-            lost: vec![Lost { line: NONE, stored: 0, loaded: 0, load_took: 0 }; REMEMBERED],
+            together: WINDOWS * u64::from(core.window_instructions),
+            lost: vec![Lost { line: NONE, ..Lost::default() }; REMEMBERED],
             latest: [NONE; IN_PLAY],
             losses: 0,
+            done: 0,
         }
     }
 
     /// Handles a load that found its line taken by another CPU. Returns its cost, if the line is contended.
-    pub fn loads(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
-        let line = vaddr >> self.line_shift;
-        let before = self.known(line);
-        let in_play = self.loses(line);
-        let again = is_recent(before.loaded, now) && self.has_figures();
+    pub fn loads(&mut self, loss: &Loss) -> Option<Ticks> {
+        let before = self.known(loss);
+        let in_play = self.loses(loss);
+        let computed = loss.now.saturating_sub(self.done);
         // A CPU that stores to the line as well holds it meanwhile, as one that adds to it.
-        let held = if is_recent(before.stored, now) { self.additions[in_play] } else { Ticks::MAX };
-        let takes = again.then(|| self.farther(self.loads[in_play].min(held), latency_cycles));
-        self.remember(Lost { loaded: now.max(1), load_took: takes.unwrap_or(0), ..before });
+        let held = if self.again(before.stored, loss) { self.additions[in_play] } else { Ticks::MAX };
+        let figures = self.loads.map(|cycles| cycles.min(held));
+        let takes = self.again(before.loaded, loss).then(|| self.plain(computed, figures, in_play, loss));
+        let took = self.goes_on(loss, takes);
+        self.remember(Lost { loaded: Moment::of(loss), load_computed: computed, load_took: took, ..before });
         takes
     }
 
-    /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended.
-    pub fn stores(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Takes> {
-        let line = vaddr >> self.line_shift;
-        let before = self.known(line);
-        let in_play = if before.loaded > 0 { self.in_play() } else { self.loses(line) };
+    /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended. `lone`: the loop
+    /// around it stores to no other line.
+    pub fn stores(&mut self, loss: &Loss, lone: bool) -> Option<Takes> {
+        let before = self.known(loss);
+        let in_play = if before.loaded.now > 0 { self.in_play() } else { self.loses(loss) };
+        let computed = loss.now.saturating_sub(self.done) + before.load_computed;
         // The load's wait is a part of this store's, and of no later one's.
-        self.remember(Lost { stored: now.max(1), load_took: 0, ..before });
-        if !is_recent(before.stored, now) || !self.has_figures() {
+        self.remember(Lost { stored: Moment::of(loss), load_computed: 0, load_took: 0, ..before });
+        if !self.again(before.stored, loss) {
+            self.goes_on(loss, None);
             return None;
         }
-        Some(if before.loaded > 0 {
-            let takes = self.farther(self.additions[in_play], latency_cycles);
-            Takes::AtOnce(takes.max(shared(before.stored, now, latency_cycles)).saturating_sub(before.load_took))
-        } else {
-            Takes::InTheBuffer(self.farther(self.stores[in_play], latency_cycles))
-        })
+        if before.loaded.now == 0 {
+            return Some(Takes::InTheBuffer(self.farther(self.stores[in_play], loss)));
+        }
+        let [one, two, more] = self.additions;
+        // Stores to other lines keep the time from one use to the next as long as it was measured.
+        let one = one + ADDITION_COMPUTES.saturating_sub(computed);
+        let figures = [if lone { self.lone_addition } else { one }, two, more];
+        let takes = self.plain(computed, figures, in_play, loss).saturating_sub(before.load_took);
+        self.goes_on(loss, Some(takes));
+        Some(Takes::AtOnce(takes))
     }
 
     /// Handles an atomic that found the line in another CPU. Returns its cost, if the line is contended.
-    pub fn atomics(&mut self, vaddr: u64, now: Ticks, latency_cycles: u32) -> Option<Ticks> {
-        let line = vaddr >> self.line_shift;
-        let before = self.known(line);
-        let in_play = self.loses(line);
-        self.remember(Lost { stored: now.max(1), ..before });
-        let again = is_recent(before.stored, now) && self.has_figures();
-        let least = shared(before.stored, now, latency_cycles);
-        again.then(|| self.farther(self.atomics[in_play], latency_cycles).max(least))
+    pub fn atomics(&mut self, loss: &Loss) -> Option<Ticks> {
+        let before = self.known(loss);
+        let in_play = self.loses(loss);
+        let computed = loss.now.saturating_sub(self.done);
+        self.remember(Lost { stored: Moment::of(loss), ..before });
+        let again = self.again(before.stored, loss);
+        let takes =
+            again.then(|| self.beyond(computed, self.atomics[in_play], self.atomics[2], ATOMIC_COMPUTES, loss));
+        self.goes_on(loss, takes);
+        takes
     }
 
-    /// The machine has figures for contended lines.
-    fn has_figures(&self) -> bool {
-        [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4]
+    /// Returns the wait for a plain access.
+    fn plain(&self, computed: Ticks, figures: Figures, in_play: usize, loss: &Loss) -> Ticks {
+        let Some(spaced) = self.spaced.filter(|_| in_play == 0) else {
+            return self.beyond(computed, figures[in_play], figures[2], ADDITION_COMPUTES, loss);
+        };
+        let share = (computed.saturating_sub(ADDITION_COMPUTES) as f64 / SPACED as f64).min(1.0);
+        let takes = figures[0] as f64 + (spaced as f64 - figures[0] as f64) * share;
+        self.farther(takes.round() as Ticks, loss)
     }
 
-    fn known(&self, line: u64) -> Lost {
+    /// Returns the wait beyond a computation, by the cost of an access to as many lines as are in play, and to several.
+    fn beyond(&self, computed: Ticks, figure: Ticks, several: Ticks, measured_with: Ticks, loss: &Loss) -> Ticks {
+        let longer = computed.saturating_sub(measured_with);
+        let ungathered = (longer as f64 / several.max(1) as f64).min(1.0);
+        let grows = several.saturating_sub(figure) as f64 * ungathered;
+        let takes = self.farther(figure + grows.round() as Ticks, loss);
+        (takes + measured_with).saturating_sub(computed).min(takes)
+    }
+
+    /// Notes when the core goes on; returns its wait.
+    fn goes_on(&mut self, loss: &Loss, takes: Option<Ticks>) -> Ticks {
+        let took = takes.unwrap_or(0);
+        self.done = loss.now + took;
+        took
+    }
+
+    /// Whether the line was lost lately as well, and is in use again and again.
+    fn again(&self, before: Moment, loss: &Loss) -> bool {
+        let has_figures = [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4];
+        let recent = before.now > 0 && loss.now.saturating_sub(before.now) <= WITHIN;
+        has_figures && recent && loss.instructions.saturating_sub(before.instructions) <= self.together
+    }
+
+    fn known(&self, loss: &Loss) -> Lost {
+        let line = loss.vaddr >> self.line_shift;
         let known = self.lost[line as usize % REMEMBERED];
-        if known.line == line { known } else { Lost { line, stored: 0, loaded: 0, load_took: 0 } }
+        if known.line == line { known } else { Lost { line, ..Lost::default() } }
     }
 
     fn remember(&mut self, lost: Lost) {
@@ -145,8 +231,8 @@ impl Contended {
     }
 
     /// Notes a loss; returns the place of the figures.
-    fn loses(&mut self, line: u64) -> usize {
-        self.latest[self.losses % IN_PLAY] = line;
+    fn loses(&mut self, loss: &Loss) -> usize {
+        self.latest[self.losses % IN_PLAY] = loss.vaddr >> self.line_shift;
         self.losses += 1;
         self.in_play()
     }
@@ -159,20 +245,10 @@ impl Contended {
     }
 
     /// A line from farther takes longer in proportion.
-    fn farther(&self, takes: Ticks, latency_cycles: u32) -> Ticks {
-        let farther = f64::from(latency_cycles) / f64::from(self.transfer_cycles);
+    fn farther(&self, takes: Ticks, loss: &Loss) -> Ticks {
+        let farther = f64::from(loss.latency_cycles) / f64::from(self.transfer_cycles);
         (takes as f64 * farther.max(1.0)).round() as Ticks
     }
-}
-
-/// Returns the other CPU's part of the time since the own use, a transfer at most.
-fn shared(before: Ticks, now: Ticks, latency_cycles: u32) -> Ticks {
-    (now.saturating_sub(before) / WAITING).min(ticks(latency_cycles.into()))
-}
-
-/// Whether a line was lost lately, too.
-fn is_recent(before: Ticks, now: Ticks) -> bool {
-    before > 0 && now.saturating_sub(before) <= WITHIN
 }
 
 #[cfg(test)]
@@ -189,45 +265,87 @@ mod tests {
         Contended::new(&machine, &super::super::tests::core())
     }
 
-    /// Lost stores, one each `after` cycles, to these lines; with a load of the line that was lost as well, or without.
+    fn loss(line: u64, now: u64) -> Loss {
+        Loss { vaddr: line * 64, now: ticks(now), instructions: now, latency_cycles: TRANSFER }
+    }
+
+    /// Waits for these lines, in turn, of a core that computes `after` cycles between two accesses: of additions, or of
+    /// stores alone.
     fn takes(lines: &[u64], loaded: bool, after: u64) -> Vec<Option<Takes>> {
         let mut contended = contended();
-        let mut now = 0;
+        let mut now = Moment::default();
         let mut next = |line: &u64| {
-            now += ticks(after);
-            if loaded {
-                contended.loads(line * 64 + 8, now, TRANSFER);
-            }
-            contended.stores(line * 64, now, TRANSFER)
+            now = Moment { now: now.now + ticks(after), instructions: now.instructions + 10 };
+            let at = |now: Moment| Loss { now: now.now, instructions: now.instructions, ..loss(*line, 0) };
+            now.now += if loaded { contended.loads(&at(now)).unwrap_or(0) } else { 0 };
+            let takes = contended.stores(&at(now), false);
+            now.now += if let Some(Takes::AtOnce(wait)) = takes { wait } else { 0 };
+            takes
         };
         lines.iter().map(&mut next).collect()
     }
 
     #[test]
-    fn additions_to_one_line_begin_anew_each_time_once_the_line_came_back() {
-        // The load's wait is a part of it.
-        let one = Takes::AtOnce(ticks(20 - 3));
-        assert_eq!(takes(&[5, 5, 5], true, 30), [None, Some(one), Some(one)]);
-        // A third of the 90 cycles from one to the next, and a transfer at most.
-        assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(ticks(30 - 3))));
-        assert_eq!(takes(&[5, 5], true, 900)[1], Some(Takes::AtOnce(ticks(100 - 3))));
+    fn additions_to_one_line_take_more_the_longer_the_core_computes_between_them() {
+        // 30 cycles beyond the 10 of the measurement: half the way to spaced ones, from 20 cycles to 12; a load's wait of
+        // half the way from 3 is a part of them.
+        let half_way = Some(Takes::AtOnce(ticks(16) - ticks(15) / 2));
+        assert_eq!(takes(&[5, 5, 5], true, 40), [None, half_way, half_way]);
+        assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(0)), "the load has waited for it all");
+    }
+
+    #[test]
+    fn a_core_that_computes_nothing_waits_as_long_as_was_measured() {
+        // From use to use it is 30 cycles, as measured; the load's wait is a part of them.
+        assert_eq!(takes(&[5, 5], true, 1)[1], Some(Takes::AtOnce(ticks(30 - 1 - 3))));
+    }
+
+    #[test]
+    fn without_figures_of_spaced_accesses_a_core_waits_for_what_is_left_of_a_transfer() {
+        let waits = |computed: u64| {
+            let mut contended = Contended { spaced: None, ..contended() };
+            contended.stores(&loss(0, 1), false);
+            contended.loads(&loss(0, 1 + computed));
+            contended.stores(&loss(0, 1 + computed), false)
+        };
+        // 35 cycles beyond the 10 of the measurement are half of the 70 of several lines: half the way from 20 to 70.
+        assert_eq!(waits(45), Some(Takes::AtOnce(ticks(45 + 10 - 45))));
+        assert_eq!(waits(80), Some(Takes::AtOnce(0)), "the other CPU has the line meanwhile");
     }
 
     #[test]
     fn the_time_of_a_load_is_taken_off_one_store_alone() {
         let mut contended = contended();
-        for now in [10, 20] {
-            contended.loads(0, ticks(now), TRANSFER);
+        for now in [1, 2] {
+            contended.loads(&loss(0, now));
+            contended.stores(&loss(0, now), false);
         }
-        // The load of the second addition hits: the line goes between it and the store.
-        let stores = [21, 40, 60].map(|now| contended.stores(0, ticks(now), TRANSFER));
-        assert_eq!(stores[1..], [Some(Takes::AtOnce(ticks(20))); 2]);
+        let next = contended.stores(&loss(0, 30), false);
+        assert!(matches!(next, Some(Takes::AtOnce(wait)) if wait > ticks(10)), "{next:?}");
+    }
+
+    #[test]
+    fn a_loop_that_stores_to_one_line_alone_has_its_value_in_the_buffer() {
+        let mut contended = contended();
+        let mut adds = |line, now, lone| {
+            contended.loads(&loss(line, now));
+            contended.stores(&loss(line, now), lone)
+        };
+        assert_eq!([1, 2].map(|now| adds(5, now, true))[1], Some(Takes::AtOnce(0)), "the load has waited longer");
+        contended.loads = [0; 3];
+        let mut adds = |now, lone| {
+            contended.loads(&loss(5, now));
+            contended.stores(&loss(5, now), lone)
+        };
+        assert_eq!(adds(10, true), Some(Takes::AtOnce(ticks(2))));
+        assert_eq!(adds(22, false), Some(Takes::AtOnce(ticks(20))));
     }
 
     #[test]
     fn additions_to_several_lines_take_a_transfer_each() {
-        let [two, more] = [ticks(70 - 5), ticks(70 - 6)].map(|takes| Some(Takes::AtOnce(takes)));
-        assert_eq!(takes(&[5, 9, 5, 9, 1, 5], true, 30), [None, None, two, two, None, more]);
+        let taken: Vec<_> = takes(&[5, 9, 5, 9, 1, 5], true, 30);
+        let [two, more] = [ticks(70 + 10 - 30), ticks(70 + 10 - 30)].map(|takes| Some(Takes::AtOnce(takes)));
+        assert_eq!(taken, [None, None, two, two, None, more]);
     }
 
     #[test]
@@ -238,33 +356,45 @@ mod tests {
     }
 
     #[test]
-    fn atomics_and_loads_have_figures_of_their_own() {
+    fn atomics_wait_for_what_is_left_of_a_transfer() {
         let mut contended = contended();
-        assert_eq!([1, 2, 3].map(|now| contended.atomics(0, now, TRANSFER)), [None, Some(ticks(30)), Some(ticks(30))]);
-        assert_eq!([4, 5].map(|now| contended.loads(64, now, TRANSFER)), [None, Some(ticks(5))]);
-        assert_eq!(contended.atomics(0, 6, TRANSFER), Some(ticks(50)));
+        assert_eq!([1, 2].map(|now| contended.atomics(&loss(0, now))), [None, Some(ticks(30))]);
+        // 20 cycles beyond the 25 of the measurement are a third of the 60 of several lines.
+        let mut later = super::tests::contended();
+        assert_eq!([1, 46].map(|now| later.atomics(&loss(0, now)))[1], Some(ticks(40 + 25 - 45)));
+        assert_eq!(later.atomics(&loss(0, 240)), Some(0));
     }
 
     #[test]
-    fn a_load_of_a_line_that_its_cpu_stores_to_takes_no_longer_than_an_addition() {
-        let mut contended = Contended { loads: [ticks(90); 3], ..contended() };
-        assert_eq!([1, 2].map(|now| contended.loads(0, now, TRANSFER)), [None, Some(ticks(90))]);
-        contended.stores(0, 3, TRANSFER);
-        assert_eq!(contended.loads(0, 4, TRANSFER), Some(ticks(20)));
+    fn loads_have_figures_of_their_own() {
+        let mut contended = contended();
+        assert_eq!([1, 1].map(|now| contended.loads(&loss(1, now))), [None, Some(ticks(3))]);
+        let mut stored = Contended { loads: [ticks(90); 3], ..super::tests::contended() };
+        assert_eq!([1, 1].map(|now| stored.loads(&loss(0, now))), [None, Some(ticks(90))]);
+        stored.stores(&loss(0, 91), false);
+        let next = stored.loads(&loss(0, 91));
+        assert_eq!(next, Some(ticks(20)), "no longer than an addition by a CPU that stores to the line as well");
     }
 
     #[test]
     fn a_line_that_comes_back_late_is_handed_over_and_not_contended() {
         assert_eq!(takes(&[5, 5], false, (1 << 14) + 1), [None, None]);
         assert_eq!(takes(&[5, 5], false, 1 << 14), [None, Some(Takes::InTheBuffer(ticks(8)))]);
+        // Two windows of 100 instructions.
+        let after = |instructions| {
+            let mut contended = contended();
+            [0, instructions].map(|at| contended.stores(&Loss { instructions: at, ..loss(0, at + 1) }, false))[1]
+        };
+        assert_eq!([after(200), after(201)], [Some(Takes::InTheBuffer(ticks(8))), None]);
     }
 
     #[test]
     fn a_line_from_farther_takes_longer_in_proportion() {
         let mut contended = contended();
-        contended.stores(0, 1, 3 * TRANSFER);
-        assert_eq!(contended.stores(0, 2, 3 * TRANSFER), Some(Takes::InTheBuffer(ticks(24))));
-        assert_eq!(contended.stores(0, 3, TRANSFER / 2), Some(Takes::InTheBuffer(ticks(8))));
+        let mut stores = |now, cycles| contended.stores(&Loss { latency_cycles: cycles, ..loss(0, now) }, false);
+        stores(1, 3 * TRANSFER);
+        assert_eq!(stores(2, 3 * TRANSFER), Some(Takes::InTheBuffer(ticks(24))));
+        assert_eq!(stores(3, TRANSFER / 2), Some(Takes::InTheBuffer(ticks(8))));
     }
 
     #[test]
@@ -272,8 +402,8 @@ mod tests {
         let nothing = [0; 3];
         let mut contended =
             Contended { additions: nothing, stores: nothing, atomics: nothing, loads: nothing, ..contended() };
-        assert_eq!([1, 2].map(|now| contended.stores(0, now, TRANSFER)), [None, None]);
-        assert_eq!([3, 4].map(|now| contended.atomics(0, now, TRANSFER)), [None, None]);
-        assert_eq!([5, 6].map(|now| contended.loads(0, now, TRANSFER)), [None, None]);
+        assert_eq!([1, 2].map(|now| contended.stores(&loss(0, now), false)), [None, None]);
+        assert_eq!([3, 4].map(|now| contended.atomics(&loss(0, now))), [None, None]);
+        assert_eq!([5, 6].map(|now| contended.loads(&loss(0, now))), [None, None]);
     }
 }

@@ -1,11 +1,11 @@
 //! The waits of one core under the interval model.
 
-use super::contended::{Contended, Takes};
+use super::contended::{Contended, Loss, Takes};
 use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
-use super::translation::{Translation, is_of_large};
+use super::translation::{Translation, apart_walks, is_of_large};
 use super::wrong_path::WrongPath;
 use super::{Ticks, ticks};
 use nearmiss_code::{Chain, Origin};
@@ -79,6 +79,8 @@ impl Load {
 pub(in crate::model) struct Interval {
     window: u64,
     store_window: u64,
+    /// Instructions by which the line of an atomic is requested ahead.
+    atomics_window: u64,
     /// Waits charged ahead: the instruction from which on each has come, and its ticks.
     charged: VecDeque<(u64, Ticks)>,
     /// Sum of those.
@@ -129,6 +131,7 @@ impl Interval {
         Interval {
             window: u64::from(core.window_instructions),
             store_window,
+            atomics_window: if core.atomics_ahead { core.window_instructions.into() } else { 0 },
             charged: VecDeque::new(),
             ahead: 0,
             loads: Vec::new(),
@@ -252,8 +255,7 @@ impl Interval {
     }
 
     fn contended_load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Option<Ticks> {
-        let is_lost = what.lost && what.missed != 0;
-        if is_lost { self.contended.loads(what.vaddr, begins, what.latency_cycles) } else { None }
+        if what.missed == 0 { None } else { self.contended.loads(&loss(what, begins)?) }
     }
 
     /// Handles a line that comes and goes beside all others. Instructions that depend on the load through memory wait
@@ -274,7 +276,8 @@ impl Interval {
         if what.missed != 0 {
             self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        let contended = if what.lost { self.contended.stores(what.vaddr, begins, what.latency_cycles) } else { None };
+        let lone = self.is_lone(what);
+        let contended = loss(what, begins).and_then(|loss| self.contended.stores(&loss, lone));
         let there = match contended {
             Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
             Some(Takes::InTheBuffer(ticks)) => {
@@ -287,6 +290,13 @@ impl Interval {
         self.charge(what, self.stored, self.store_window)
     }
 
+    /// Whether all stores of the loop around a store go to its line.
+    fn is_lone(&self, what: &Waiting<'_>) -> bool {
+        let lines = |bytes: i64| what.vaddr.wrapping_add_signed(bytes) >> self.line_log2;
+        let beside = what.origin.and_then(|origin| origin.stores);
+        beside.is_some_and(|bytes| bytes.map(lines) == [what.vaddr >> self.line_log2; 2])
+    }
+
     /// Handles a store with its line requested at its turn: no other wait of the core overlaps with it.
     fn store_at_once(&mut self, what: &Waiting<'_>, takes: Ticks, wait: Ticks) -> Ticks {
         self.walked = 0;
@@ -296,15 +306,15 @@ impl Interval {
     }
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let known = self.address_known(what).max(self.stored);
-        let contended = if what.lost { self.contended.atomics(what.vaddr, begins, what.latency_cycles) } else { None };
-        self.stored = match contended {
-            Some(takes) => self.page_known(what.clock.max(known)) + takes,
-            None => self.line(what, begins, begins.max(known)),
+        let address = begins.max(self.address_known(what));
+        let (there, hidden) = match loss(what, begins).and_then(|loss| self.contended.atomics(&loss)) {
+            Some(takes) => (self.page_known(what.clock.max(address).max(self.stored)) + takes, 0),
+            None if self.atomics_window > 0 => (self.line(what, begins, address).max(self.stored), self.atomics_window),
+            None => (self.line(what, begins, address.max(self.stored)), 0),
         };
-        let value = Value { ready: self.stored, instructions: what.instructions };
-        self.load_of(what.insn).record_value(value);
-        self.charge(what, self.stored, 0)
+        self.stored = there;
+        self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
+        self.charge(what, there, hidden)
     }
 
     /// Handles a line of the code: later instructions wait at once if the front end did not request it early enough.
@@ -461,6 +471,12 @@ impl Interval {
     }
 }
 
+/// The access as one that found its line taken, if another CPU had it.
+fn loss(what: &Waiting<'_>, begins: Ticks) -> Option<Loss> {
+    let (vaddr, instructions, latency_cycles) = (what.vaddr, what.instructions, what.latency_cycles);
+    what.lost.then_some(Loss { vaddr, now: begins, instructions, latency_cycles })
+}
+
 /// The level that has the line, counted from the second on; memory comes last.
 fn source(what: &Waiting<'_>) -> usize {
     (7 - what.missed.leading_zeros().min(7)) as usize
@@ -474,14 +490,6 @@ fn part(cycles: f64) -> Ticks {
 #[cfg(test)]
 #[path = "interval_tests.rs"]
 pub(super) mod tests;
-
-/// Ticks from a walk of the page table to the next one: to a small page, and to a large one.
-fn apart_walks(machine: &Machine) -> [Ticks; 2] {
-    let second = machine.tlb.and_then(|tlb| tlb.second);
-    second
-        .map_or([0; 2], |second| [second.apart_walk_cycles, second.large_apart_walk_cycles])
-        .map(|cycles| ticks(cycles.into()))
-}
 
 #[cfg(test)]
 #[path = "ahead_tests.rs"]

@@ -22,7 +22,8 @@
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to
 //!   lines that are pushed out before their turn, by stores or by loads that run ahead, leave one by one. So do stores
 //!   to lines that other CPUs store to meanwhile; behind a load of the line the core waits for such a store at once.
-//! - An atomic waits for the stores before it, and the core waits for the atomic.
+//! - An atomic waits for the stores before it, and the core waits for the atomic; a core that requests the lines of
+//!   atomics ahead has them as early as those of loads.
 //! - A line that several CPUs use in turn takes no fill buffer and no latency: the machine file has the cost of each
 //!   access to such a line ([`contended`]).
 //! - A line of the code is requested when the front end comes to it, some instructions ahead of the core. If the line
@@ -154,7 +155,10 @@ mod tests {
                 store_cycles: [8, 40, 60],
                 atomic_cycles: [30, 50, 60],
                 load_cycles: [3, 5, 6],
+                lone_addition_cycles: Some(2),
+                spaced_addition_cycles: Some(12),
             }),
+            atomics_ahead: false,
             reread_cycles: None,
         }
     }

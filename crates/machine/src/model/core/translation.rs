@@ -6,7 +6,7 @@
 //! in large pages, by the machine or by a policy, has its pages identified by address space and virtual number.
 
 use super::{Ticks, ticks};
-use nearmiss_record::machine::{SecondTlb, Tlb};
+use nearmiss_record::machine::{Machine, SecondTlb, Tlb};
 use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::policy::PagePolicy;
 use rustc_hash::FxHashMap;
@@ -180,6 +180,14 @@ fn to_be_large(tlb: &Tlb, pages: &PagePolicy) -> Vec<(u64, u64)> {
         }
     }
     joined
+}
+
+/// Ticks from a walk of the page table to the next one: to a small page, and to a large one.
+pub(super) fn apart_walks(machine: &Machine) -> [Ticks; 2] {
+    let second = machine.tlb.and_then(|tlb| tlb.second);
+    second
+        .map_or([0; 2], |second| [second.apart_walk_cycles, second.large_apart_walk_cycles])
+        .map(|cycles| ticks(cycles.into()))
 }
 
 #[cfg(test)]
