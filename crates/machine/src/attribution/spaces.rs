@@ -41,7 +41,10 @@ pub(super) struct Block {
 pub(super) struct Space {
     regions: Rc<Vec<Region>>,
     blocks: Rc<BTreeMap<u64, Block>>,
+    /// Tasks beyond the first one, as far as they are known.
     threads: u32,
+    /// The first task has ended.
+    first_ended: bool,
     /// The process has run another program since it was made.
     executed: bool,
 }
@@ -88,7 +91,7 @@ impl Space {
 
     /// Lays these contents over those of the parent.
     fn over(self, parent: Space) -> Space {
-        let mut space = Space { threads: self.threads + 1, executed: false, ..parent };
+        let mut space = Space { threads: self.threads, first_ended: false, executed: false, ..parent };
         self.regions.iter().for_each(|region| space.map(region.clone()));
         self.blocks.iter().for_each(|(address, block)| space.allocate(*address, *block));
         space
@@ -147,7 +150,7 @@ impl Spaces {
     /// `pid` runs a new program.
     pub fn exec(&mut self, pid: u32) {
         let space = self.space(pid);
-        *space = Space { threads: space.threads, executed: true, ..Space::default() };
+        *space = Space { executed: true, ..Space::default() };
     }
 
     /// A process was made, or a task of it. Another CPU may have reported already what the process did since.
@@ -158,19 +161,21 @@ impl Spaces {
         }
         let inherited = self.get(parent).cloned().unwrap_or_default();
         let space = match self.by_pid.remove(&pid) {
-            Some(own) if own.executed => Space { threads: own.threads + 1, ..own },
+            Some(own) if own.executed => own,
             Some(own) => own.over(inherited),
-            None => Space { threads: 1, executed: false, ..inherited },
+            None => Space { threads: 0, first_ended: false, executed: false, ..inherited },
         };
         self.by_pid.insert(pid, space);
     }
 
-    pub fn exit(&mut self, pid: u32) {
-        if let Some(space) = self.by_pid.get_mut(&pid) {
-            space.threads = space.threads.saturating_sub(1);
-            if space.threads == 0 {
-                self.by_pid.remove(&pid);
-            }
+    /// A task ended. Its process may have begun before the recording, or made tasks in a pause of it: the memory is there
+    /// until its first task has ended, and all others that are known.
+    pub fn exit(&mut self, pid: u32, task: u32) {
+        let Some(space) = self.by_pid.get_mut(&pid) else { return };
+        space.first_ended |= task == pid;
+        space.threads = space.threads.saturating_sub(u32::from(task != pid));
+        if space.first_ended && space.threads == 0 {
+            self.by_pid.remove(&pid);
         }
     }
 }
@@ -214,8 +219,24 @@ mod tests {
         let found = |spaces: &Spaces, pid| matches!(spaces.get(pid).unwrap().find(0x10f), Found::Block(0x100, _));
         assert!(!found(&spaces, 1) && found(&spaces, 2));
         assert!(matches!(spaces.get(2).unwrap().find(0x110), Found::Nothing));
-        spaces.exit(2);
+        spaces.exit(2, 2);
         assert!(spaces.get(2).is_none());
+    }
+
+    #[test]
+    fn memory_is_there_until_the_last_known_task_has_ended() {
+        let mut spaces = Spaces::default();
+        // A process that was there before the recording, and a thread of it that nobody saw begin.
+        spaces.space(7).map(region(0, 100, 1));
+        spaces.exit(7, 9);
+        spaces.fork(7, 7);
+        spaces.exit(7, 8);
+        assert_eq!(shape(spaces.get(7).unwrap()), [(0, 100, 1)]);
+        spaces.fork(7, 7);
+        spaces.exit(7, 7);
+        assert!(spaces.get(7).is_some(), "the first task need not be the last");
+        spaces.exit(7, 10);
+        assert!(spaces.get(7).is_none());
     }
 
     #[test]

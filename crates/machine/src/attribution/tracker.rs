@@ -83,7 +83,7 @@ impl Tracker {
             Event::Map { pid, mapping } => self.map(*pid, mapping, contexts),
             Event::Name { pid, exec: true, .. } => self.spaces.exec(*pid),
             Event::Fork { pid, parent, .. } => self.spaces.fork(*pid, *parent),
-            Event::Exit { pid, .. } => self.spaces.exit(*pid),
+            Event::Exit { pid, tid } => self.spaces.exit(*pid, *tid),
             Event::Name { .. } | Event::Lost(_) => {}
         }
     }
