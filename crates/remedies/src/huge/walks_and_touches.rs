@@ -50,7 +50,7 @@ impl WalksAndTouches {
     /// takes more. A large page takes one fault, and all of it is cleared. Where the recording saw pages of a block
     /// before the first touch of another one, the block was cleared before.
     pub fn saved_in_faults(&self, reach: &Reach) -> f64 {
-        self.price.small(reach.first_touches) - reach.fresh_blocks as f64 * self.price.large()
+        self.price.small(reach.first_touches) - reach.large_faults * self.price.large()
     }
 
     /// The objects that matter, most walks first, as a rehearsal numbers them from 1.
@@ -68,23 +68,8 @@ mod tests {
     use nearmiss_record::machine::SecondTlb;
 
     fn seen(faults: PageFaults) -> WalksAndTouches {
-        let second = Some(SecondTlb {
-            entries: 64,
-            ways: 0,
-            walk_cycles: 60,
-            large_walk_cycles: 50,
-            apart_walk_cycles: 0,
-            large_apart_walk_cycles: 0,
-        });
-        let tlb = Tlb {
-            entries: 16,
-            ways: 0,
-            miss_cycles: 7,
-            large_entries: 0,
-            user_pages_large: false,
-            large_pages_split: false,
-            second,
-        };
+        let second = Some(SecondTlb { entries: 64, walk_cycles: 60, large_walk_cycles: 50, ..SecondTlb::default() });
+        let tlb = Tlb { entries: 16, miss_cycles: 7, second, ..Tlb::default() };
         let price = Price::of(faults, &preset("zen4-genoa").unwrap().machine().unwrap().memory);
         WalksAndTouches {
             walks: Walks::default(),
@@ -95,8 +80,9 @@ mod tests {
         }
     }
 
-    fn saved(seen: &WalksAndTouches, first_touches: u64, fresh_blocks: u64) -> f64 {
-        seen.saved_in_faults(&Reach { first_touches, fresh_blocks, ..Reach::default() })
+    fn saved(seen: &WalksAndTouches, first_touches: u64, large_faults: u32) -> f64 {
+        let large_faults = f64::from(large_faults);
+        seen.saved_in_faults(&Reach { first_touches, large_faults, ..Reach::default() })
     }
 
     #[test]

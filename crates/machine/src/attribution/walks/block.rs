@@ -3,8 +3,9 @@
 use super::super::objects::ObjectId;
 use super::{LookUps, PAGE_LOG2};
 
-/// Small pages of a block, a bit each.
+/// Words of a bit for each small page of a block.
 const WORDS: usize = 8;
+const PAGES: usize = 64 * WORDS;
 
 /// State of a block, as far as it was recorded.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +14,9 @@ pub(super) struct Block {
     /// Pages that were there before the first touch of another one. A page that is touched for the first time later was
     /// read only: a read of fresh memory leads to the kernel's page of zeros.
     there_before: [u64; WORDS],
-    /// Pages touched for the first time.
+    /// Pages that were touched for the first time.
+    cleared: [u64; WORDS],
+    /// First touches: more than such pages if the memory was given back and came again.
     pub first_touches: u64,
     /// The block lay in a large page as recorded.
     pub is_large: bool,
@@ -24,11 +27,12 @@ pub(super) struct Block {
 impl Block {
     /// Notes a reference to one of the block's pages.
     pub fn touch(&mut self, vaddr: u64, is_first: bool, is_large: bool) {
-        let page = (vaddr >> PAGE_LOG2) as usize % (64 * WORDS);
+        let page = (vaddr >> PAGE_LOG2) as usize % PAGES;
         let (word, bit) = (page / 64, 1 << (page % 64));
         self.touched[word] |= bit;
         if is_first {
             self.there_before[word] &= !bit;
+            self.cleared[word] |= bit;
         } else if self.first_touches == 0 {
             self.there_before[word] |= bit;
         }
@@ -41,6 +45,25 @@ impl Block {
         self.first_touches > 0 && self.there_before == [0; WORDS]
     }
 
+    /// Page faults that the first touches were in a large page: one for each time that the block was cleared. `in_parts`:
+    /// the rest of the block may have been touched in pauses of the recording, before or after. The pages that were seen
+    /// are then taken for a sample: where all from the first to the last were touched, those beyond were as well.
+    pub fn large_faults(&self, in_parts: bool) -> f64 {
+        let pages = count(&self.cleared);
+        if !self.is_fresh() || pages == 0 {
+            return 0.0;
+        }
+        let times = self.first_touches as f64 / pages as f64;
+        if in_parts { times * self.cleared_span() as f64 / PAGES as f64 } else { times }
+    }
+
+    /// Pages from the first to the last one that were touched for the first time.
+    fn cleared_span(&self) -> usize {
+        let has = |page: &usize| self.cleared[page / 64] >> (page % 64) & 1 == 1;
+        let ends = (0..PAGES).find(has).zip((0..PAGES).rfind(has));
+        ends.map_or(0, |(first, last)| last + 1 - first)
+    }
+
     /// Adds look-ups of an object.
     pub fn look_up(&mut self, object: ObjectId, more: LookUps) {
         match self.objects.iter_mut().find(|(known, _)| *known == object) {
@@ -51,8 +74,12 @@ impl Block {
 
     /// Number of pages that were touched.
     pub fn pages(&self) -> u64 {
-        self.touched.iter().map(|word| u64::from(word.count_ones())).sum()
+        count(&self.touched)
     }
+}
+
+fn count(pages: &[u64; WORDS]) -> u64 {
+    pages.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 #[cfg(test)]
@@ -64,6 +91,25 @@ mod tests {
         let mut block = Block::default();
         touches.iter().for_each(|(page, is_first)| block.touch(page << PAGE_LOG2, *is_first, false));
         block.is_fresh()
+    }
+
+    fn faults(pages: impl IntoIterator<Item = u64>, in_parts: bool) -> f64 {
+        let mut block = Block::default();
+        pages.into_iter().for_each(|page| block.touch(page << PAGE_LOG2, true, false));
+        block.large_faults(in_parts)
+    }
+
+    #[test]
+    fn a_large_page_takes_a_fault_each_time_that_its_block_is_cleared() {
+        assert_eq!([faults(0..512, false), faults(0..3, false), faults([], false)], [1.0, 1.0, 0.0]);
+        assert_eq!(faults((0..3).flat_map(|_| 0..512), false), 3.0);
+    }
+
+    #[test]
+    fn a_part_of_a_block_that_is_walked_takes_a_part_of_a_fault() {
+        assert_eq!(faults(100..132, true), 32.0 / 512.0);
+        assert_eq!(faults((0..512).step_by(73), true), 1.0, "a block that is touched here and there");
+        assert_eq!([faults(0..512, true), faults((0..2).flat_map(|_| 0..512), true)], [1.0, 2.0]);
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl PageWalks {
         })
     }
 
+    /// Whether the recording paused.
+    fn in_parts(&self) -> bool {
+        self.first_touches.len() > 1
+    }
+
     /// Returns the walks by object, most first.
     pub fn walks(&self, side: &SideTables, symbols: &Symbols) -> Walks {
         named::walks(self, &Names::new(symbols, side), symbols)

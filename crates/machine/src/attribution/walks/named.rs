@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGE_BYTES: u64 = 1 << LARGE_LOG2;
 
 /// Blocks of 2 MiB that could lie in large pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reach {
     /// Virtual addresses of the blocks, half-open; ascending, disjoint.
     pub ranges: Vec<(u64, u64)>,
     /// Number of blocks, by process.
     pub blocks: u64,
-    /// Blocks with a first page that was touched for the first time.
-    pub fresh_blocks: u64,
+    /// Page faults of large pages that the first touches would be.
+    pub large_faults: f64,
     /// Small pages that were touched.
     pub pages: u64,
     /// Small pages that were touched for the first time.
@@ -39,9 +39,9 @@ impl Reach {
         self.blocks << LARGE_LOG2
     }
 
-    fn add(&mut self, start: u64, block: &Block) {
+    fn add(&mut self, start: u64, block: &Block, in_parts: bool) {
         self.blocks += 1;
-        self.fresh_blocks += u64::from(block.is_fresh());
+        self.large_faults += block.large_faults(in_parts);
         self.pages += block.pages();
         self.first_touches += block.first_touches;
         match self.ranges.last_mut() {
@@ -124,9 +124,9 @@ pub(super) fn walks(walks: &PageWalks, names: &Names<'_>, symbols: &Symbols) -> 
             found.other_walks += block.objects.iter().map(|(_, look_ups)| look_ups.walks).sum::<u64>();
             continue;
         }
-        found.all.add(start, block);
+        found.all.add(start, block, walks.in_parts());
         for (title, of_block) in finder.objects(block) {
-            rows.entry(title).or_default().add(of_block, start, block);
+            rows.entry(title).or_default().add(of_block, start, (block, walks.in_parts()));
         }
     }
     found.all.join();
@@ -139,11 +139,11 @@ pub(super) fn walks(walks: &PageWalks, names: &Names<'_>, symbols: &Symbols) -> 
 
 impl Row {
     /// Adds what was found of the name in one block.
-    fn add(&mut self, of_block: Row, start: u64, block: &Block) {
+    fn add(&mut self, of_block: Row, start: u64, (block, in_parts): (&Block, bool)) {
         self.look_ups += of_block.look_ups;
         self.site = self.site.take().or(of_block.site);
         self.sizes.extend(of_block.sizes);
-        self.reach.add(start, block);
+        self.reach.add(start, block, in_parts);
     }
 }
 
