@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Small versions of what programs do, with one planted fault each, and six without: does `diagnose` find it?
 
-    experiments/planted/run.py [build|times|answers|table ...] [--work DIR] [--pairs 5] [--only GLOB]
+    experiments/planted/run.py [build|times|answers|twins|table ...] [--work DIR] [--pairs 5] [--only GLOB]
 
-Without a part named, all are done. DIR keeps binaries, times and answers, so that parts can be done at other hours.
+Without a part named, all are done but `twins`, the answers on the twins. DIR keeps binaries, times and answers, so that
+parts can be done at other hours.
 The programs were written by somebody who had not read the detectors. A twin has the fault no more: twins/NAME.patch, or
 variables of the environment. Both print the same. In six programs the fault lies behind a set-up of about a third of
 the run. Measured: the share of CPU time (user and system) that the twin saves, median and quartiles of interleaved
@@ -37,7 +38,7 @@ NEAR = 0.15
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="build, times, answers, table")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="build, times, answers, twins, table")
     parser.add_argument("--nearmiss", default=os.environ.get("NEARMISS", f"{ROOT}/target/release/nearmiss"))
     parser.add_argument("--work", metavar="DIR", default="planted-work")
     parser.add_argument("--pairs", type=int, default=5)
@@ -99,10 +100,13 @@ def times(names, work, pairs):
     return seconds
 
 
-def answers(names, work, nearmiss):
+def answers(names, work, nearmiss, is_twin):
     for name in names:
         begun = time.monotonic()
-        words = [nearmiss, "diagnose", "--json", "--runs", f"{work}/runs/{name}", "--", *command(name, work, False)]
+        tunables = [f"GLIBC_TUNABLES={TUNABLES[name]}"] if is_twin and name in TUNABLES else []
+        runs = f"{work}/runs/{name}{'-twin' if is_twin else ''}"
+        words = [nearmiss, "diagnose", "--json", "--runs", runs, "--", *(["env"] if tunables else []), *tunables,
+                 *command(name, work, is_twin)]
         done = subprocess.run(words, capture_output=True, text=True)
         answer = json.loads(done.stdout) if done.returncode == 0 else {"findings": [], "error": done.stderr[-400:]}
         yield name, {**answer, "seconds": time.monotonic() - begun}
@@ -123,6 +127,22 @@ def row(name, taken, answer):
     both = f"saves {measured:4.0%} [{low:4.0%}, {high:4.0%}]  predicted {gain:4.0%} {ends:16} {gain - measured:+5.0%}"
     return (f"{name:18} {both}{'  late' if name in LATE else ''}{'  and ' + others if others else ''}  ({answer['seconds']:.0f} s)",
             its is not None, abs(gain - measured) <= NEAR)
+
+
+def twin_row(name, answer):
+    """A line of the twins' table, and whether the remedied fault is none any more."""
+    words = [f"{finding['remedy']} {finding['prediction']['gain']:.0%}"
+             for finding in answer["findings"] if finding.get("prediction")]
+    its = [word for word in words if word.startswith(remedy(name))]
+    others = [word for word in words if word not in its]
+    return f"{name:18} its fault: {', '.join(its) or 'none':12} others: {', '.join(others) or 'none'}", not its
+
+
+def twins_table(answers):
+    print(f"their twins under `diagnose`, {cpu()}, {time.strftime('%Y-%m-%d')}")
+    rows = [twin_row(name, answer) for name, answer in answers.items()]
+    print("\n".join(line for line, _ in rows))
+    print(f"twins without a finding of what was planted: {sum(of[1] for of in rows)} of {len(rows)}")
 
 
 def table(seconds, found):
@@ -154,10 +174,15 @@ def main():
     if "times" in parts:
         kept(f"{given.work}/times.json", times(names, given.work, given.pairs))
     if "answers" in parts:
-        kept(f"{given.work}/answers.json", dict(answers(names, given.work, given.nearmiss)))
+        kept(f"{given.work}/answers.json", dict(answers(names, given.work, given.nearmiss, False)))
+    if "twins" in parts:
+        faulty = [name for name in names if remedy(name) != "healthy"]
+        kept(f"{given.work}/twins.json", dict(answers(faulty, given.work, given.nearmiss, True)))
     if "table" in parts:
         read = [json.load(open(f"{given.work}/{file}.json")) for file in ("times", "answers")]
         table(*read)
+        if os.path.exists(f"{given.work}/twins.json"):
+            twins_table(json.load(open(f"{given.work}/twins.json")))
 
 
 main()

@@ -36,9 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
 pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 4] {
     let longer = |access, lines| beside(&pin, [access; 2], lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
-    let takes = |access, lines, lost: f64| {
-        (0..TAKES).filter_map(|_| longer(access, lines)).map(|each| each * lost).collect()
-    };
+    let takes =
+        |access, lines, lost: f64| (0..TAKES).filter_map(|_| longer(access, lines)).map(|each| each * lost).collect();
     let several = takes(Access::Add, LINES, 2.0);
     let [stored, lone, spaced] = [Access::AddAndStore, Access::Add, Access::Spaced].map(|access| takes(access, 1, 1.0));
     [stored, several, lone, spaced]

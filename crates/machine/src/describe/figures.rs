@@ -66,7 +66,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
     names.extend(contended.clone().flat_map(|_| CONTENDED));
     let contended = contended.filter_map(|core| core.contended);
-    names.extend(contended.clone().filter_map(|core| core.lone_addition_cycles.map(|_| "core.contended.lone_addition")));
+    names
+        .extend(contended.clone().filter_map(|core| core.lone_addition_cycles.map(|_| "core.contended.lone_addition")));
     names.extend(contended.filter_map(|core| core.spaced_addition_cycles.map(|_| "core.contended.spaced_addition")));
     names.extend(machine.core.iter().filter(|core| core.atomics_ahead).map(|_| "core.atomics_ahead"));
     names.extend(machine.core.iter().filter(|core| core.reread_cycles.is_some()).map(|_| "core.reread"));

@@ -227,7 +227,7 @@ pub struct Latency {
 }
 
 /// Address translation for data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
     /// Small pages that the first level holds.
@@ -252,7 +252,7 @@ pub struct Tlb {
 }
 
 /// The second level of address translation, and the walk of the page table behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecondTlb {
     /// Pages that it holds, small and large ones.
@@ -267,7 +267,7 @@ pub struct SecondTlb {
     /// Cycles from a walk to a small page to the next walk, if neither waits for the other; 0: any number at once.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub apart_walk_cycles: u32,
-    /// Cycles from a walk to a large page to the next walk, likewise.
+    /// Cycles from a walk to a large page to the next walk, if neither waits for the other; 0: any number at once.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub large_apart_walk_cycles: u32,
 }
@@ -307,7 +307,7 @@ pub struct Core {
     #[serde(default)]
     pub fill_cycles: f64,
     /// Lines of atomics are requested ahead, as those of loads; else each waits for its line by itself.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub atomics_ahead: bool,
     /// Contended lines beyond `contended_store_cycles`; none in files that are older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]

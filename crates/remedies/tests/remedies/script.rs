@@ -29,23 +29,9 @@ const FAULTS: u64 = 2;
 /// A core that hides little, and translation of 16 pages behind 64.
 pub fn machine() -> Machine {
     let mut machine = cut(&preset("zen4-genoa").unwrap().machine().unwrap(), 1);
-    let second = Some(SecondTlb {
-        entries: 64,
-        ways: 16,
-        walk_cycles: 60,
-        large_walk_cycles: 50,
-        apart_walk_cycles: 0,
-        large_apart_walk_cycles: 0,
-    });
-    machine.tlb = Some(Tlb {
-        entries: 16,
-        ways: 0,
-        miss_cycles: 7,
-        large_entries: 16,
-        user_pages_large: false,
-        large_pages_split: false,
-        second,
-    });
+    let second =
+        Some(SecondTlb { entries: 64, ways: 16, walk_cycles: 60, large_walk_cycles: 50, ..SecondTlb::default() });
+    machine.tlb = Some(Tlb { entries: 16, miss_cycles: 7, large_entries: 16, second, ..Tlb::default() });
     machine.core = Some(Core {
         window_instructions: 16,
         fill_buffers: 4,

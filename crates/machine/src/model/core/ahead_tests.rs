@@ -27,3 +27,14 @@ fn rows_that_are_made_a_line_longer_take_no_longer() {
         assert!(after as f64 <= 1.03 * before as f64, "{crowded} lines: {before}, one more: {after}");
     }
 }
+
+#[test]
+fn atomics_wait_one_by_one_or_as_loads_do() {
+    let end = |kind: Kind, atomics_window: u64| {
+        let interval = Interval { atomics_window, ..interval() };
+        run_on(interval, (0..100).map(|n| (10, kind, 1, n * 7 % 61 * 8192 + n * 5 % 60 * 64, 300)), &[]).1
+    };
+    assert_eq!(end(Kind::Atomic, 0), 1000 + 100 * 300, "the core waits for each");
+    assert_eq!(end(Kind::Atomic, 100), end(Kind::Load, 0), "their lines are requested ahead");
+    assert!(end(Kind::Load, 0) < 10_000);
+}

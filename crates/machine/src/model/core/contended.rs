@@ -84,6 +84,8 @@ struct Lost {
     /// Computation before that load, and its wait.
     load_computed: Ticks,
     load_took: Ticks,
+    /// The latest store was of a loop that stores to no other line.
+    lone: bool,
 }
 
 /// Cost of an access by the lines in play: one, two, more.
@@ -142,7 +144,7 @@ impl Contended {
         let in_play = self.loses(loss);
         let computed = loss.now.saturating_sub(self.done);
         // A CPU that stores to the line as well holds it meanwhile, as one that adds to it.
-        let held = if self.again(before.stored, loss) { self.additions[in_play] } else { Ticks::MAX };
+        let held = if self.again(before.stored, loss) { self.additions(before.lone)[in_play] } else { Ticks::MAX };
         let figures = self.loads.map(|cycles| cycles.min(held));
         let takes = self.again(before.loaded, loss).then(|| self.plain(computed, figures, in_play, loss));
         let took = self.goes_on(loss, takes);
@@ -157,7 +159,7 @@ impl Contended {
         let in_play = if before.loaded.now > 0 { self.in_play() } else { self.loses(loss) };
         let computed = loss.now.saturating_sub(self.done) + before.load_computed;
         // The load's wait is a part of this store's, and of no later one's.
-        self.remember(Lost { stored: Moment::of(loss), load_computed: 0, load_took: 0, ..before });
+        self.remember(Lost { stored: Moment::of(loss), lone, load_computed: 0, load_took: 0, ..before });
         if !self.again(before.stored, loss) {
             self.goes_on(loss, None);
             return None;
@@ -165,10 +167,11 @@ impl Contended {
         if before.loaded.now == 0 {
             return Some(Takes::InTheBuffer(self.farther(self.stores[in_play], loss)));
         }
-        let [one, two, more] = self.additions;
-        // Stores to other lines keep the time from one use to the next as long as it was measured.
-        let one = one + ADDITION_COMPUTES.saturating_sub(computed);
-        let figures = [if lone { self.lone_addition } else { one }, two, more];
+        let mut figures = self.additions(lone);
+        if !lone {
+            // Stores to other lines keep the time from one use to the next as long as it was measured.
+            figures[0] += ADDITION_COMPUTES.saturating_sub(computed);
+        }
         let takes = self.plain(computed, figures, in_play, loss).saturating_sub(before.load_took);
         self.goes_on(loss, Some(takes));
         Some(Takes::AtOnce(takes))
@@ -181,10 +184,15 @@ impl Contended {
         let computed = loss.now.saturating_sub(self.done);
         self.remember(Lost { stored: Moment::of(loss), ..before });
         let again = self.again(before.stored, loss);
-        let takes =
-            again.then(|| self.beyond(computed, self.atomics[in_play], self.atomics[2], ATOMIC_COMPUTES, loss));
+        let takes = again.then(|| self.beyond(computed, self.atomics[in_play], self.atomics[2], ATOMIC_COMPUTES, loss));
         self.goes_on(loss, takes);
         takes
+    }
+
+    /// Returns the figures of additions by a loop that stores to no other line, or by others.
+    fn additions(&self, lone: bool) -> Figures {
+        let [one, two, more] = self.additions;
+        [if lone { self.lone_addition } else { one }, two, more]
     }
 
     /// Returns the wait for a plain access.
@@ -374,6 +382,8 @@ mod tests {
         stored.stores(&loss(0, 91), false);
         let next = stored.loads(&loss(0, 91));
         assert_eq!(next, Some(ticks(20)), "no longer than an addition by a CPU that stores to the line as well");
+        stored.stores(&loss(0, 111), true);
+        assert_eq!(stored.loads(&loss(0, 111)), Some(ticks(2)));
     }
 
     #[test]

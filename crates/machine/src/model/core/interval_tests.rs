@@ -23,23 +23,9 @@ fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
     machine.latency.core_modified_cycles = TRANSFER;
     let core = Core { fetch_ahead_instructions, fill_cycles, ..super::super::tests::core() };
     machine.streams = Some(followed(8, 4096));
-    let second = Some(SecondTlb {
-        entries: 8,
-        ways: 4,
-        walk_cycles: 30,
-        large_walk_cycles: 20,
-        apart_walk_cycles: 0,
-        large_apart_walk_cycles: 0,
-    });
-    machine.tlb = Some(Tlb {
-        entries: 4,
-        ways: 0,
-        miss_cycles: 7,
-        large_entries: 0,
-        user_pages_large: false,
-        large_pages_split: false,
-        second,
-    });
+    let second =
+        Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20, ..SecondTlb::default() });
+    machine.tlb = Some(Tlb { entries: 4, miss_cycles: 7, second, ..Tlb::default() });
     Interval::new(&machine, &core, &PagePolicy::Recorded)
 }
 

@@ -2,23 +2,9 @@ use super::*;
 use proptest::prelude::*;
 
 fn figures() -> Tlb {
-    let second = Some(SecondTlb {
-        entries: 8,
-        ways: 4,
-        walk_cycles: 30,
-        large_walk_cycles: 20,
-        apart_walk_cycles: 0,
-        large_apart_walk_cycles: 0,
-    });
-    Tlb {
-        entries: 4,
-        ways: 0,
-        miss_cycles: 7,
-        large_entries: 2,
-        user_pages_large: false,
-        large_pages_split: false,
-        second,
-    }
+    let second =
+        Some(SecondTlb { entries: 8, ways: 4, walk_cycles: 30, large_walk_cycles: 20, ..SecondTlb::default() });
+    Tlb { entries: 4, miss_cycles: 7, large_entries: 2, second, ..Tlb::default() }
 }
 
 fn translation() -> Translation {
