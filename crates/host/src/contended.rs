@@ -64,7 +64,7 @@ enum Access {
     Add,
     /// An addition, and a store to a line that the other thread does not use.
     AddAndStore,
-    /// Those two behind a computation.
+    /// An addition and a store to an own line, behind a computation.
     Spaced,
     Atomic,
 }
@@ -146,7 +146,7 @@ impl<'a> User<'a> {
             let any = state as usize % lines * LINE_WORDS + (state >> 32) as usize % LINE_WORDS;
             let word = &words[if lines == 1 { self.own_word } else { any }];
             if access == Access::Spaced {
-                // A compiler that knows the count makes one multiplication of them all.
+                // With a constant count the compiler makes one multiplication of them all.
                 let times = std::hint::black_box(MULTIPLIED);
                 state = (0..times).fold(state, |state, _| state.wrapping_mul(MULTIPLIER) ^ 1);
             }

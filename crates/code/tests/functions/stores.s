@@ -1,5 +1,5 @@
 # Loops that store: to one place, to places at one distance, and elsewhere as well. rdi, rsi: data, rcx: turns. A test
-# asks for the distances from each labelled store to the stores of its loop.
+# compares the distances from each labelled store to the stores of its loop.
 	.intel_syntax noprefix
 	.text
 	.globl _start

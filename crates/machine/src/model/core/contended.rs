@@ -18,8 +18,8 @@
 //! costs next to nothing if the loop around it stores to that line alone: the line comes and takes all stores at once.
 //! With a store to another line between, the stores leave in turn, and each needs the line again.
 //!
-//! A line whose uses lie so far apart that no core has two of them under way is handed over: its transfer is a miss like
-//! any other, requested ahead and beside others.
+//! Where the uses of a line lie so far apart that no core has two of them under way, the line is handed over: its
+//! transfer is a miss like any other, requested ahead and beside others.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Core, Machine};
