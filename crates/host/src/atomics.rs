@@ -1,5 +1,6 @@
 //! Whether the core requests the lines of atomics ahead, as it does those of loads.
 
+use super::chase::SEED;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -21,7 +22,7 @@ pub fn share_beside_others() -> f64 {
 
 /// The least of several rounds. `named`: mask of the value that the next word is chosen by.
 fn seconds(words: &[AtomicU64], named: u64) -> f64 {
-    let (mut state, mut least) = (0x9e37_79b9_7f4a_7c15_u64, f64::INFINITY);
+    let (mut state, mut least) = (SEED, f64::INFINITY);
     let named = black_box(named);
     for _ in 0..ROUNDS {
         let started = Instant::now();

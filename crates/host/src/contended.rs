@@ -1,5 +1,6 @@
 //! Cost of an access to a line that another CPU writes as well: two threads use words of the same lines.
 
+use super::chase::SEED;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -131,7 +132,7 @@ struct Line([AtomicU64; LINE_WORDS]);
 
 impl<'a> User<'a> {
     fn new(words: &'a [AtomicU64], thread: usize, access: Access) -> Self {
-        let state = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9][thread];
+        let state = [SEED, 0xbf58_476d_1ce4_e5b9][thread];
         User { words, state, access, own_word: thread * LINE_WORDS / 2, private: Box::default(), loaded: 0 }
     }
 

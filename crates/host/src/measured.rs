@@ -134,7 +134,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             whole(
                 "contended_stores",
                 measured.contended_addition_cycles[1],
-                "two CPUs that add to many lines",
+                "two CPUs that add to four lines",
                 0,
                 TYPICAL.contended_store_cycles[1],
             ),
