@@ -26,6 +26,8 @@ pub struct Origin {
     pub loads: Vec<InsnId>,
     /// Least number of instructions from each load to the access. Later executions of the load do not form the address.
     pub distances: Vec<u32>,
+    /// Cycles from the value of each load to the access, while all loads between them hit the first level.
+    pub cycles: Vec<f32>,
     /// Part of the address could not be followed: through a call of unknown code, or too far. A value that enters a
     /// loop from outside does not count: in most turns it has been there for long.
     pub unknown: bool,

@@ -68,7 +68,7 @@ struct Slice<'a> {
     factory: InstructionInfoFactory,
     states: States,
     /// Loads found, with their distances.
-    loads: Vec<(Node, u32)>,
+    loads: Vec<(Node, Distance)>,
     own: Option<Distance>,
     /// Calls entered from behind: the one before it, and the call.
     calls: Vec<(Calls, Node)>,
@@ -102,14 +102,16 @@ impl Slice<'_> {
     fn origin(&self) -> Origin {
         let ids = |node: Node| self.graph.get(node).ids.iter().copied();
         let mut loads: Vec<_> = self.loads.iter().flat_map(|&(load, way)| ids(load).map(move |id| (id, way))).collect();
-        loads.sort_unstable();
+        loads.sort_unstable_by_key(|(id, way)| (*id, way.instructions));
         loads.dedup_by_key(|(id, _)| *id);
-        let (loads, distances) = loads.into_iter().unzip();
+        let distances = loads.iter().map(|(_, way)| way.instructions).collect();
+        let cycles = loads.iter().map(|(_, way)| way.cycles).collect();
+        let loads = loads.into_iter().map(|(id, _)| id).collect();
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
         let mut through = self.through.clone();
         through.sort_unstable();
         let stores = beside::stores(self.graph, self.start);
-        Origin { loads, distances, unknown: self.states.unknown(), own_chain, stores, through }
+        Origin { loads, distances, cycles, unknown: self.states.unknown(), own_chain, stores, through }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Distance) {
@@ -201,27 +203,32 @@ impl Slice<'_> {
 
     /// Notes the load that the value comes from, and requests its address.
     fn load(&mut self, number: u32, node: Node, calls: Calls, way: Distance) {
-        let way = way.longer(0, self.times.load_cycles);
-        let order = |way: Distance| (way.instructions, std::cmp::Reverse(way.cycles.to_bits()));
+        let address = way.longer(0, self.times.load_cycles);
         let beside = self.on_the_line_of(node);
         let is_own = node == self.start || beside.contains(&self.start);
-        if is_own && self.own.is_none_or(|own| order(way) < order(own)) {
-            self.own = Some(way);
+        if is_own && self.own.is_none_or(|own| order(address) < order(own)) {
+            self.own = Some(address);
         }
         for load in [node].into_iter().chain(beside) {
-            if self.loads.iter().any(|(known, _)| *known == load) {
+            if let Some((_, known)) = self.loads.iter_mut().find(|(known, _)| *known == load) {
+                *known = std::cmp::min_by_key(*known, way, |way| order(*way));
                 continue;
             }
             if self.loads.len() == MOST_LOADS {
                 return self.states.give_up(number);
             }
-            self.loads.push((load, way.instructions));
+            self.loads.push((load, way));
         }
         let calls = if node == self.start { 0 } else { calls };
-        self.states.query(Some(number), Question { node, wanted: Requested::Address, calls }, way);
+        self.states.query(Some(number), Question { node, wanted: Requested::Address, calls }, address);
     }
 
     fn effects(&mut self, node: Node) -> Effects {
         Effects::of(&self.graph.get(node).instruction, &mut self.factory)
     }
+}
+
+/// Orders ways to one value: the nearest is followed, and of equals the one of most cycles.
+fn order(way: Distance) -> (u32, std::cmp::Reverse<u32>) {
+    (way.instructions, std::cmp::Reverse(way.cycles.to_bits()))
 }

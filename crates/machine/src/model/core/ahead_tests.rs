@@ -2,6 +2,7 @@
 
 use super::tests::{followed, from, interval, run_on};
 use super::*;
+use nearmiss_code::Chain;
 
 #[test]
 fn a_stream_of_memory_that_leaves_lines_out_takes_what_is_fetched_in_vain() {

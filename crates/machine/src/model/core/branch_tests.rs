@@ -25,7 +25,7 @@ fn behind_a_load() -> (Interval, u64) {
 }
 
 fn of_load(insn: u32) -> Origin {
-    Origin { loads: vec![InsnId(insn)], distances: vec![5], ..Origin::default() }
+    Origin { loads: vec![InsnId(insn)], distances: vec![5], cycles: vec![0.0], ..Origin::default() }
 }
 
 fn redirected(interval: &mut Interval, instructions: u64, clock: u64, origin: Option<&Origin>) -> Redirected {

@@ -6,22 +6,18 @@ use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
 use super::translation::{Translation, apart_walks, is_of_large};
+use super::values::{Reached, Value, Values};
 use super::wrong_path::WrongPath;
-use super::{Ticks, ticks};
-use nearmiss_code::{Chain, Origin};
+use super::{Ticks, part, ticks};
+use nearmiss_code::Origin;
 use nearmiss_record::machine::{Core, Machine};
 use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::policy::PagePolicy;
 use nearmiss_record::reference::Kind;
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Instructions for each store, if not specified: they give how long the store buffer lasts.
 const INSTRUCTIONS_A_STORE: u64 = 6;
-/// The tap counts the instructions of a line of code when the line is entered, so that two instructions lie by so many
-/// nearer to each other than they do, or farther. An instruction and its next execution lie as far apart as they do.
-pub(super) const COUNTED_TOGETHER: u32 = 16;
-
 /// A reference that did not hit the first level, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Waiting<'a> {
@@ -47,33 +43,6 @@ pub(in crate::model) struct Waiting<'a> {
     pub origin: Option<&'a Origin>,
 }
 
-/// Time at which the value of a load that missed is there.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Value {
-    pub ready: Ticks,
-    instructions: u64,
-}
-
-/// Known values of an instruction that loads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
-    /// The latest value, and the one before.
-    values: [Value; 2],
-    /// Time at which the address of the latest one was known.
-    known: Ticks,
-}
-
-impl Load {
-    fn record_value(&mut self, value: Value) {
-        self.values = [value, self.values[0]];
-    }
-
-    /// The latest value from before some instruction.
-    pub(super) fn before(&self, instructions: u64) -> Value {
-        self.values.into_iter().find(|value| value.instructions <= instructions).unwrap_or_default()
-    }
-}
-
 /// See the module's text above.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Interval {
@@ -85,7 +54,7 @@ pub(in crate::model) struct Interval {
     charged: VecDeque<(u64, Ticks)>,
     /// Sum of those.
     ahead: Ticks,
-    pub(super) loads: Vec<Load>,
+    pub(super) values: Values,
     /// Time at which each fill buffer is free, oldest first from `next_fill` on.
     fills: Vec<Ticks>,
     next_fill: usize,
@@ -127,6 +96,7 @@ pub(in crate::model) struct Interval {
 impl Interval {
     pub fn new(machine: &Machine, core: &Core, pages: &PagePolicy) -> Self {
         let line_ticks: Vec<Ticks> = machine.streams.iter().flat_map(|s| &s.line_cycles).map(|c| part(*c)).collect();
+        let hit_cycles = machine.latency.level_cycles.first().copied().unwrap_or_default();
         let store_window = (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into());
         Interval {
             window: u64::from(core.window_instructions),
@@ -134,7 +104,7 @@ impl Interval {
             atomics_window: if core.atomics_ahead { core.window_instructions.into() } else { 0 },
             charged: VecDeque::new(),
             ahead: 0,
-            loads: Vec::new(),
+            values: Values::new(core.window_instructions.into(), hit_cycles),
             fills: vec![0; core.fill_buffers.max(1) as usize],
             next_fill: 0,
             coming: VecDeque::new(),
@@ -149,7 +119,7 @@ impl Interval {
             line_ticks,
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             page_table: PageTable::new(machine),
-            hit: ticks(machine.latency.level_cycles.first().copied().unwrap_or_default().into()),
+            hit: ticks(hit_cycles.into()),
             redirects: ticks(core.mispredict_cycles.into()),
             wrong_path: WrongPath::new(core.window_instructions.into()),
             reread: 0,
@@ -212,14 +182,14 @@ impl Interval {
     }
 
     fn load(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let known = self.address_known(what);
+        let known = self.address_known(what, begins);
         if let Some(takes) = self.contended_load(what, begins) {
-            return self.load_at_once(what, begins.max(known), takes);
+            return self.load_at_once(what, begins, known, takes);
         }
         let there = self.line(what, begins, begins.max(known));
         let there = self.back_from_memory(what, there);
         let there = self.with_its_line(what, there);
-        self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
+        self.values.record(what.insn, Value { ready: there, begun: begins, instructions: what.instructions });
         if what.missed == 0 {
             return self.charge(what, there, self.window);
         }
@@ -260,15 +230,15 @@ impl Interval {
 
     /// Handles a line that comes and goes beside all others. Instructions that depend on the load through memory wait
     /// for its value.
-    fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, takes: Ticks) -> Ticks {
-        let ready = self.page_known(begins) + ticks(what.latency_cycles.into());
-        self.load_of(what.insn).record_value(Value { ready, instructions: what.instructions });
+    fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, known: Ticks, takes: Ticks) -> Ticks {
+        let ready = self.page_known(begins.max(known)) + ticks(what.latency_cycles.into());
+        self.values.record(what.insn, Value { ready, begun: begins, instructions: what.instructions });
         self.crowded.filled(what.vaddr);
         self.beyond_what_was_charged(takes)
     }
 
     fn store(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let known = self.address_known(what);
+        let known = self.address_known(what, begins);
         if what.missed != 0 {
             self.crowded.filled(what.vaddr);
         }
@@ -306,14 +276,14 @@ impl Interval {
     }
 
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
-        let address = begins.max(self.address_known(what));
+        let address = begins.max(self.address_known(what, begins));
         let (there, hidden) = match loss(what, begins).and_then(|loss| self.contended.atomics(&loss)) {
             Some(takes) => (self.page_known(what.clock.max(address).max(self.stored)) + takes, 0),
             None if self.atomics_window > 0 => (self.line(what, begins, address).max(self.stored), self.atomics_window),
             None => (self.line(what, begins, address.max(self.stored)), 0),
         };
         self.stored = there;
-        self.load_of(what.insn).record_value(Value { ready: there, instructions: what.instructions });
+        self.values.record(what.insn, Value { ready: there, begun: begins, instructions: what.instructions });
         self.charge(what, there, hidden)
     }
 
@@ -393,60 +363,9 @@ impl Interval {
         }
     }
 
-    /// Returns when the value that forms the address is there. In a loop within a loop the address may come from the
-    /// outer loop: the instruction ran again sooner than its own value comes round, so that it waits for the same value
-    /// as then.
-    fn address_known(&mut self, what: &Waiting<'_>) -> Ticks {
-        let Some(origin) = what.origin else { return 0 };
-        let own = *self.load_of(what.insn);
-        let since = what.instructions - own.values[0].instructions.min(what.instructions);
-        let again = origin.own_chain.is_some_and(|chain| since < chain.instructions.into());
-        if again && own.values[0].ready > 0 {
-            return own.known;
-        }
-        let known = self.latest_recorded(what, origin);
-        self.load_of(what.insn).known = known;
-        known
-    }
-
-    /// Returns when the latest recorded value that the address may be made of is there. If an address may come from one
-    /// load or another, as the entries of a list come from its head or from the entry before, only that load has run
-    /// since. If it is made of several, the loads before the last one began earlier.
-    fn latest_recorded(&mut self, what: &Waiting<'_>, origin: &Origin) -> Ticks {
-        let (mut latest, mut nearest) = (Value::default(), u32::MAX);
-        for (load, distance) in origin.loads.iter().zip(&origin.distances) {
-            if origin.own_chain.is_some() && load.0 == what.insn {
-                continue;
-            }
-            let counted = distance.saturating_sub(COUNTED_TOGETHER);
-            let value = self.load_of(load.0).before(what.instructions.saturating_sub(counted.into()));
-            // The nearest of those that were counted together ran last.
-            if (value.instructions, Reverse(*distance)) >= (latest.instructions, Reverse(nearest)) {
-                (latest, nearest) = (value, *distance);
-            }
-        }
-        let own = self.load_of(what.insn).values[0];
-        match &origin.own_chain {
-            Some(chain)
-                if own.ready > 0
-                    && (own.instructions, Reverse(chain.instructions)) >= (latest.instructions, Reverse(nearest)) =>
-            {
-                self.chained(what, chain, own)
-            }
-            _ => latest.ready,
-        }
-    }
-
-    /// Returns when the value of the turn before is there.
-    fn chained(&self, what: &Waiting<'_>, chain: &Chain, own: Value) -> Ticks {
-        let since = what.instructions - own.instructions.min(what.instructions);
-        // A value older than the window was waited for.
-        if since > self.window {
-            return own.ready;
-        }
-        // The turns between hit the first level and were not reported.
-        let turns = (since / u64::from(chain.instructions.max(1))).saturating_sub(1);
-        own.ready.saturating_add(part(f64::from(chain.cycles)).saturating_mul(turns))
+    fn address_known(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
+        let Waiting { insn, instructions, origin, .. } = *what;
+        self.values.address_known(&Reached { insn, instructions, begins, origin })
     }
 
     /// Charges the core's wait so that it begins the instruction `window` further on not before `there`.
@@ -461,14 +380,6 @@ impl Interval {
         }
         wait
     }
-
-    fn load_of(&mut self, insn: u32) -> &mut Load {
-        let at = insn as usize;
-        if at >= self.loads.len() {
-            self.loads.resize(at + 1, Load::default());
-        }
-        &mut self.loads[at]
-    }
 }
 
 /// The access as one that found its line taken, if another CPU had it.
@@ -480,11 +391,6 @@ fn loss(what: &Waiting<'_>, begins: Ticks) -> Option<Loss> {
 /// The level that has the line, counted from the second on; memory comes last.
 fn source(what: &Waiting<'_>) -> usize {
     (7 - what.missed.leading_zeros().min(7)) as usize
-}
-
-/// Ticks of parts of cycles.
-fn part(cycles: f64) -> Ticks {
-    (cycles.max(0.0) * 65536.0).round() as Ticks
 }
 
 #[cfg(test)]

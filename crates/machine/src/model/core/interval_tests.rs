@@ -1,5 +1,7 @@
 use super::*;
 use crate::describe::preset;
+use crate::model::core::values::COUNTED_TOGETHER;
+use nearmiss_code::Chain;
 use nearmiss_record::machine::{SecondTlb, Streams as Followed, Tlb};
 use nearmiss_record::units::{Bytes, InsnId};
 use proptest::prelude::*;
@@ -89,8 +91,9 @@ pub(super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
 
 /// Loads and their distances.
 fn from_afar(loads: &[(u32, u32)], own_chain: Option<Chain>) -> Origin {
+    let cycles = vec![0.0; loads.len()];
     let (loads, distances) = loads.iter().map(|(id, distance)| (InsnId(*id), *distance)).unzip();
-    Origin { loads, distances, own_chain, ..Origin::default() }
+    Origin { loads, distances, cycles, own_chain, ..Origin::default() }
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn misses_beyond_the_fill_buffers_wait_for_one() {
 
 #[test]
 fn misses_that_follow_one_another_through_memory_wait_one_by_one() {
-    let chain = Some(Chain { instructions: 10, cycles: 5.0 });
+    let chain = Some(Chain { instructions: 10, cycles: 4.0 });
     let (_, end) = run(loads(50, 10, 300), &[(1, from(&[1], chain))]);
     assert_eq!(end, 10 + 50 * 300 - 100, "the last one's line comes a window after its instruction");
     let through_another = [(0..50).map(|n| {
@@ -130,7 +133,7 @@ fn loads_that_were_counted_together_follow_one_another_as_in_the_program() {
         [(20, 1), (0, 2), (0, 3)]
             .map(|(after, insn)| (after, Kind::Load, insn, scattered(3 * n + u64::from(insn)), 300))
     };
-    let chain = Some(Chain { instructions: 20, cycles: 15.0 });
+    let chain = Some(Chain { instructions: 20, cycles: 12.0 });
     let origins = [
         (1, from_afar(&[(1, 20), (2, 17), (3, 14)], chain)),
         (2, from_afar(&[(1, 3), (2, 20), (3, 17)], chain)),
@@ -150,9 +153,31 @@ fn a_link_that_lies_beside_a_key_comes_with_its_line() {
 
 #[test]
 fn turns_of_a_chain_that_hit_count() {
-    let chain = Some(Chain { instructions: 5, cycles: 40.0 });
+    // Four cycles of a turn are the load's.
+    let chain = Some(Chain { instructions: 5, cycles: 5.0 });
     let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);
-    assert_eq!(end, 50 + 11 * 300 + 10 * 9 * 40 - 100);
+    assert_eq!(end, 50 + 11 * 300 + 10 * (9 * 5 + 1) - 100);
+}
+
+#[test]
+fn what_is_computed_from_a_value_is_waited_for_as_well() {
+    // The second load's address takes 20 cycles from the first one's value, and the next turn's 30 more.
+    let turn = |n: u64| [1, 2].map(|insn| (25, Kind::Load, insn, scattered(2 * n + u64::from(insn)), 300));
+    let behind = |load: u32, cycles: f32| Origin { cycles: vec![cycles], ..from_afar(&[(load, 25)], None) };
+    let (_, end) = run((0..10).flat_map(turn), &[(1, behind(2, 30.0)), (2, behind(1, 20.0))]);
+    assert_eq!(end, 25 + 20 * 300 + 10 * 20 + 9 * 30 - 100);
+}
+
+#[test]
+fn a_value_comes_behind_turns_of_a_search_that_hit() {
+    // A search of eight turns: its first load misses, the others hit. The entry's load misses, the next search begins
+    // with its value.
+    let search =
+        |n: u64| [(5, 1, 0), (39, 2, 1)].map(|(after, insn, at)| (after, Kind::Load, insn, scattered(2 * n + at), 300));
+    let turn = Some(Chain { instructions: 5, cycles: 5.0 });
+    let origins = [(1, from_afar(&[(1, 5), (2, 5)], turn)), (2, from_afar(&[(1, 4)], None))];
+    let (_, end) = run((0..10).flat_map(search), &origins);
+    assert_eq!(end, 5 + 20 * 300 + 10 * 7 * 5 - 100);
 }
 
 #[test]
@@ -160,7 +185,7 @@ fn a_load_nearer_than_its_distance_reads_the_value_of_the_turn_before() {
     // Two look-ups a turn of 20 instructions, both by the results of both in the turn before.
     let look_ups = || (0..40).map(|n| (10, Kind::Load, 1 + n % 2, scattered(n.into()), 300));
     let of_turns = |nearest: [u32; 2]| {
-        let chain = Some(Chain { instructions: 20, cycles: 5.0 });
+        let chain = Some(Chain { instructions: 20, cycles: 4.0 });
         let origin = |other, at: usize| {
             from_afar(&[(1, 20), (2, 20)].map(|(id, own)| (id, if id == other { nearest[at] } else { own })), chain)
         };
@@ -177,29 +202,29 @@ fn look_ups_of_an_inner_loop_wait_for_the_outer_loop_together() {
     // Four turns of an inner loop of 10 instructions, then 20 more, and the next four look-ups are by the results of
     // these.
     let look_ups = (0..40).map(|n| (if n % 4 == 0 { 30 } else { 10 }, Kind::Load, 1, scattered(n), 300));
-    let chain = Some(Chain { instructions: 30, cycles: 5.0 });
+    let chain = Some(Chain { instructions: 30, cycles: 4.0 });
     assert_eq!(run(look_ups, &[(1, from_afar(&[(1, 30)], chain))]).1, 90 + 10 * 300 - 100);
 }
 
 #[test]
 fn lists_that_begin_anew_do_not_wait_for_one_another() {
-    let chain = Some(Chain { instructions: 5, cycles: 5.0 });
-    // The head of a list, and two entries, each 300 cycles later than the one before it.
+    let chain = Some(Chain { instructions: 5, cycles: 4.0 });
+    // The head of a list, and two entries, each 300 cycles later than the one before it, or than one between that hit.
     let lists = (0..2u64).flat_map(|list| {
         let load = |insn, n| (10, Kind::Load, insn, scattered(3 * list + n), 300);
         [load(2, 0), load(1, 1), load(1, 2)]
     });
     let anew = run(lists.clone(), &[(1, from(&[1, 2], chain))]);
-    assert_eq!(anew.0, [200, 290, 295, 0, 0, 0], "the second list is there when the first one is");
+    assert_eq!(anew.0, [200, 290, 294, 0, 0, 0], "the second list is there when the first one is");
     let one_chain = run(lists, &[(1, from(&[1], chain))]);
     assert!(one_chain.1 > anew.1 + 250, "{one_chain:?}");
 }
 
 #[test]
 fn a_chain_that_was_left_long_ago_holds_up_nothing() {
-    let chain = Some(Chain { instructions: 5, cycles: 40.0 });
+    let chain = Some(Chain { instructions: 5, cycles: 5.0 });
     let waits = |after| run(loads(2, after, 300), &[(1, from(&[1], chain))]).0;
-    assert_eq!(waits(100), [200, 300 + 19 * 40 - 100], "all between may be turns of the loop");
+    assert_eq!(waits(100), [200, 300 - 100 + 19 * 5 + 1], "all between may be turns of the loop");
     assert_eq!(waits(600), [200, 200], "the core went on, so that the value was there");
 }
 
@@ -371,7 +396,7 @@ fn the_front_end_hides_what_it_is_ahead() {
 
 #[test]
 fn a_chain_of_hits_on_pages_that_are_not_at_hand_takes_page_and_hit_each() {
-    let chain = Some(Chain { instructions: 10, cycles: 5.0 });
+    let chain = Some(Chain { instructions: 10, cycles: 4.0 });
     let hits: Vec<TimedLoad> = vec![(10, 1, 0, 37); 50];
     assert_eq!(end(interval(), &hits, &[(1, from(&[1], chain))]), 10 + 50 * (37 + 4) - 100);
 }

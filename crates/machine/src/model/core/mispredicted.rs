@@ -1,7 +1,8 @@
 //! Branches that were predicted wrongly.
 
 use super::Ticks;
-use super::interval::{COUNTED_TOGETHER, Interval, Waiting};
+use super::interval::{Interval, Waiting};
+use super::values::COUNTED_TOGETHER;
 use nearmiss_code::{Branch, Origin};
 use nearmiss_record::reference::Kind;
 
@@ -64,7 +65,7 @@ impl Interval {
         let Some(origin) = branch.origin else { return (None, 0) };
         let known = origin.loads.iter().zip(&origin.distances).filter_map(|(load, distance)| {
             let counted = u64::from(distance.saturating_sub(COUNTED_TOGETHER));
-            let values = self.loads.get(load.0 as usize)?;
+            let values = self.values.of(load.0)?;
             let value = values.before(branch.instructions.saturating_sub(counted));
             (value.ready > 0).then_some((value.ready, load.0))
         });

@@ -6,8 +6,9 @@
 //! line comes later than the core would begin instruction `n + window`.
 //!
 //! - A load begins when the core reaches the load, when its address is known, and when a fill buffer is free. The
-//!   address is known when the loads behind it have their values ([`nearmiss_code::Origin`]). So misses that follow one
-//!   another in memory wait one by one, and others wait together.
+//!   address is known when the loads behind it have their values ([`nearmiss_code::Origin`]) and what is computed from
+//!   them is done, loads that hit between them included ([`values`]). So misses that follow one another in memory wait
+//!   one by one, and others wait together.
 //! - A line that a load brings takes some of the core's time even where its latency is hidden (`fill_cycles`), if the
 //!   latest lines went into the same set: a set takes one line after another, and sets work side by side.
 //! - A load that hits waits if its page is not at hand: for the page and, like any load, for the first level.
@@ -44,6 +45,7 @@ mod mispredicted;
 mod page_table;
 mod streams;
 mod translation;
+mod values;
 mod wrong_path;
 
 pub(in crate::model) use interval::{Interval, Waiting};
@@ -60,6 +62,11 @@ pub(in crate::model) type Ticks = u64;
 /// Ticks of whole cycles.
 pub(in crate::model) const fn ticks(cycles: u64) -> Ticks {
     cycles << 16
+}
+
+/// Ticks of parts of cycles.
+fn part(cycles: f64) -> Ticks {
+    (cycles.max(0.0) * 65536.0).round() as Ticks
 }
 
 /// Model of one CPU's hidden misses.
