@@ -231,7 +231,7 @@ impl Interval {
     /// Handles a line that comes and goes beside all others. Instructions that depend on the load through memory wait
     /// for its value.
     fn load_at_once(&mut self, what: &Waiting<'_>, begins: Ticks, known: Ticks, takes: Ticks) -> Ticks {
-        let ready = self.page_known(begins.max(known)) + ticks(what.latency_cycles.into());
+        let ready = self.page_known(begins, begins.max(known)) + ticks(what.latency_cycles.into());
         self.values.record(what.insn, Value { ready, begun: begins, instructions: what.instructions });
         self.crowded.filled(what.vaddr);
         self.beyond_what_was_charged(takes)
@@ -252,7 +252,7 @@ impl Interval {
             Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
             Some(Takes::InTheBuffer(ticks)) => {
                 takes = takes.max(ticks);
-                self.page_known(begins.max(known))
+                self.page_known(begins, begins.max(known))
             }
             None => self.line(what, begins, begins.max(known)),
         };
@@ -278,7 +278,7 @@ impl Interval {
     fn atomic(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let address = begins.max(self.address_known(what, begins));
         let (there, hidden) = match loss(what, begins).and_then(|loss| self.contended.atomics(&loss)) {
-            Some(takes) => (self.page_known(what.clock.max(address).max(self.stored)) + takes, 0),
+            Some(takes) => (self.page_known(begins, what.clock.max(address).max(self.stored)) + takes, 0),
             None if self.atomics_window > 0 => (self.line(what, begins, address).max(self.stored), self.atomics_window),
             None => (self.line(what, begins, address.max(self.stored)), 0),
         };
@@ -311,21 +311,22 @@ impl Interval {
         wait
     }
 
-    /// Returns when the page of a reference is known that the core reached at `begins`: a walk waits for those before it.
-    fn page_known(&mut self, begins: Ticks) -> Ticks {
+    /// Returns when the page of a reference is known that begins then, and that the core `reached` before: walks take
+    /// turns in that order, and one with a late address holds up none behind it.
+    fn page_known(&mut self, reached: Ticks, begins: Ticks) -> Ticks {
         let (walked, to_next) = (std::mem::take(&mut self.walked), std::mem::take(&mut self.to_next_walk));
         if to_next == 0 {
             return begins + walked;
         }
-        let begins = begins.max(self.walk_after);
-        self.walk_after = begins + to_next;
-        begins + walked
+        let turn = reached.max(self.walk_after);
+        self.walk_after = turn + to_next;
+        begins.max(turn) + walked
     }
 
     /// Returns when the line is there, if only its source, fill buffers and pages hold it up from `begins` on. The core
     /// `reached` it then: lines come in that order, but for those with late addresses.
     fn line(&mut self, what: &Waiting<'_>, reached: Ticks, begins: Ticks) -> Ticks {
-        let begins = if begins > reached { begins + std::mem::take(&mut self.walked) } else { self.page_known(begins) };
+        let begins = self.page_known(reached, begins);
         if what.missed == 0 {
             // A store that hits waits for no value.
             let hit = if what.kind == Kind::Store { 0 } else { self.hit };

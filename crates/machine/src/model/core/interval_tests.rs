@@ -85,7 +85,7 @@ fn loads(count: u64, after: u64, latency: u32) -> impl Iterator<Item = (u64, Kin
     (0..count).map(move |n| (after, Kind::Load, 1, scattered(n), latency))
 }
 
-pub(super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
+pub(in super::super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin {
     from_afar(&loads.iter().map(|load| (*load, 0)).collect::<Vec<_>>(), own_chain)
 }
 

@@ -1,4 +1,4 @@
-use super::super::interval::tests::interval;
+use super::super::interval::tests::{from, interval};
 use super::super::interval::{Interval, Waiting};
 use super::*;
 use crate::describe::preset;
@@ -98,4 +98,22 @@ fn a_walk_begins_so_long_behind_the_one_before() {
     // All three entries are on one line.
     let side_by_side = 300 + 7 + 30 + 36 - 100;
     assert_eq!([three_walks(interval()), three_walks(apart)], [side_by_side, side_by_side + 2 * 25 - 36 - 2]);
+}
+
+#[test]
+fn walks_of_late_addresses_take_turns_as_others_do() {
+    // Twelve loads by the values of another one, which comes from the second level.
+    let by_index = |index_cycles: u32| {
+        let mut apart = interval();
+        apart.apart_walks = [ticks(25), ticks(10)];
+        let near = |insn: u32, load: Waiting<'static>| Waiting { insn, latency_cycles: 20, missed: 1, ..load };
+        apart.waits(&Waiting { latency_cycles: index_cycles, ..near(2, load(0, 0, 0)) });
+        let origin = from(&[2], None);
+        (1..13).fold(0, |stalls, page| {
+            apart.looks_up(page << 12, (page * 3) << 12, 2);
+            stalls + apart.waits(&Waiting { origin: Some(&origin), ..near(1, load(page << 12, page, stalls.into())) })
+        })
+    };
+    assert_eq!(by_index(60), by_index(20));
+    assert!(by_index(20) > 10 * 25 - 100 - 12);
 }
