@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Cycles of accesses to lines that another CPU uses as well, by what both compute between two of them: additions, stores
- * and atomics to a word of one's own, and loads of lines that the other stores to, summed or a part of the computation.
+ * and atomics to a word of one's own, and loads of lines that the other stores or adds to; the sum or the value is a part
+ * of the computation, or not.
  * Two threads on CPUs of their own, together on the same lines and apart on lines of their own, in turn; medians and
  * quartiles of five turns, in nanoseconds an access. Each thread adds to a line of its own as well.
  *
@@ -17,8 +18,9 @@
 #include <time.h>
 
 enum { WORDS = 8, MOST_LINES = 4, TURNS = 5, ACCESSES = 1000000 };
-enum access { ADD, STORE, ATOMIC, LOAD_SUMMED, LOAD_IN_CHAIN, KINDS };
-static const char *const NAMES[] = {"add", "store", "add atomically", "load beside stores", "load, compute with it"};
+enum access { ADD, STORE, ATOMIC, LOAD_SUMMED, LOAD_IN_CHAIN, ADD_IN_CHAIN, LOAD_OF_ADDED, KINDS };
+static const char *const NAMES[] = {"add", "store", "add atomically", "load beside stores", "load, compute with it",
+                                    "add, compute with it", "load beside adds, so"};
 /* Multiplications between two accesses: four cycles each with an addition. */
 static const int COMPUTED[] = {0, 4, 8, 15, 30, 60, 120};
 
@@ -53,6 +55,8 @@ static void use(const struct work *work, volatile uint64_t *word, uint64_t value
     case ATOMIC: __atomic_fetch_add(word, 1, __ATOMIC_RELAXED); break;
     case LOAD_SUMMED: work->self == 0 ? (void)(*sum += *word) : (void)(*word = value); break;
     case LOAD_IN_CHAIN: work->self == 0 ? (void)(*chain += *word) : (void)(*word = value); break;
+    case ADD_IN_CHAIN: *chain += *word += 1; break;
+    case LOAD_OF_ADDED: work->self == 0 ? (void)(*chain += *word) : (void)(*word += 1); break;
     case KINDS: break;
     }
 }

@@ -7,6 +7,7 @@ mod answers;
 mod beside;
 mod effects;
 mod graph;
+mod needed;
 mod place;
 mod slice;
 mod times;
@@ -59,6 +60,15 @@ pub struct Chain {
     pub cycles: f32,
 }
 
+/// Operations that begin with a loaded value and wait for one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Cycles of the longest chain.
+    pub cycles: u32,
+    /// Instructions from the load to the chain's end.
+    pub instructions: u32,
+}
+
 /// Times of a core that chains of instructions depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreTimes {
@@ -85,6 +95,7 @@ pub struct KnownCode {
     origins: Arc<Shared<Origin>>,
     decisions: Arc<Shared<Origin>>,
     paces: Arc<Shared<u32>>,
+    needed: Arc<Shared<Needed>>,
 }
 
 /// All code seen so far.
@@ -96,6 +107,7 @@ pub struct CodeMap {
     origins: Answers<Origin>,
     decisions: Answers<Origin>,
     paces: Answers<u32>,
+    needed: Answers<Needed>,
 }
 
 impl CodeMap {
@@ -108,7 +120,8 @@ impl CodeMap {
     /// most instructions of a program are queried a few times only.
     pub fn patient(times: CoreTimes, first: u32) -> Self {
         let [origins, decisions] = [(); 2].map(|()| Answers::from_question(first));
-        CodeMap { times, origins, decisions, paces: Answers::from_question(first), ..CodeMap::default() }
+        let (paces, needed) = (Answers::from_question(first), Answers::from_question(first));
+        CodeMap { times, origins, decisions, paces, needed, ..CodeMap::default() }
     }
 
     /// Shares answers with other maps that receive the same blocks in the same order, for a core of the same times.
@@ -118,6 +131,7 @@ impl CodeMap {
             self.origins.shared = Some(Arc::clone(&known.origins));
             self.decisions.shared = Some(Arc::clone(&known.decisions));
             self.paces.shared = Some(Arc::clone(&known.paces));
+            self.needed.shared = Some(Arc::clone(&known.needed));
         }
         self
     }
@@ -154,6 +168,13 @@ impl CodeMap {
     pub fn decision(&mut self, branch: InsnId) -> Option<&Origin> {
         let (graph, times) = (&self.graph, &self.times);
         self.decisions.get(branch, self.blocks, || Some(slice::decision(graph, times, graph.named(branch)?)))
+    }
+
+    /// Returns the longest chain of operations that begins with the value which this instruction loads, within some hundred
+    /// instructions and until it loads again; `None`: its code is unknown. Recomputed like [`CodeMap::origin`].
+    pub fn needed(&mut self, insn: InsnId) -> Option<Needed> {
+        let (graph, times) = (&self.graph, &self.times);
+        self.needed.get(insn, self.blocks, || Some(needed::chain(graph, times, graph.named(insn)?))).copied()
     }
 
     /// Returns the place of a branch; `None`: its code is unknown.

@@ -94,7 +94,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
     std::thread::scope(|scope| {
-        let mut additions_ns: [Vec<f64>; 4] = Default::default();
+        let mut additions_ns: [Vec<f64>; 6] = Default::default();
         let mut accesses_ns: [[Vec<f64>; 3]; 3] = Default::default();
         let mut contend = || {
             let takes = scope.spawn(|| neighbour.map(|other| contended::addition_nanoseconds(pair(other)))).join();

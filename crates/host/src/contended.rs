@@ -10,6 +10,8 @@ const LINE_WORDS: usize = 8;
 const LINES: usize = 4;
 /// Multiplications between two spaced additions, of four cycles each with what they multiply.
 const MULTIPLIED: usize = 15;
+/// Multiplications that begin with the accessed value.
+const MULTIPLIED_FROM_IT: usize = 32;
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 /// Accesses after which a thread adds them to its count.
 const COUNTED: u64 = 500;
@@ -30,18 +32,22 @@ const FEWER_WINDOWS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Returns the extra time of an addition to a contended line due to the other CPU, several takes of each case: all to one
-/// line, with a store to a line of its own behind each; to several lines; to one line, without other stores; and to one
-/// line, with computation between. `pin` puts the first or the second thread onto its CPU.
+/// line, with a store to a line of its own behind each; to several lines; to one line, without other stores; to one line,
+/// with computation between; and so with a computation that begins with the sum. The last one is that of a load of a line
+/// that the other CPU adds to, with a computation that begins with the value. `pin` puts the first or the second thread
+/// onto its CPU.
 ///
 /// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one
 /// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
-pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 4] {
-    let longer = |access, lines| beside(&pin, [access; 2], lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
-    let takes =
-        |access, lines, lost: f64| (0..TAKES).filter_map(|_| longer(access, lines)).map(|each| each * lost).collect();
-    let several = takes(Access::Add, LINES, 2.0);
-    let [stored, lone, spaced] = [Access::AddAndStore, Access::Add, Access::Spaced].map(|access| takes(access, 1, 1.0));
-    [stored, several, lone, spaced]
+pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 6] {
+    let longer = |accesses, lines| beside(&pin, accesses, lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
+    let takes = |accesses, lines, lost: f64| {
+        (0..TAKES).filter_map(|_| longer(accesses, lines)).map(|each| each * lost).collect()
+    };
+    let several = takes([Access::Add; 2], LINES, 2.0);
+    let one = [Access::AddAndStore, Access::Add, Access::Spaced, Access::Needed].map(|access| [access; 2]);
+    let [stored, lone, spaced, needed] = one.map(|accesses| takes(accesses, 1, 1.0));
+    [stored, several, lone, spaced, needed, takes([Access::NeededLoad, Access::Spaced], 1, 1.0)]
 }
 
 /// Returns the extra time of a store, an atomic and a load on lines that another CPU writes meanwhile, each with one
@@ -67,6 +73,10 @@ enum Access {
     AddAndStore,
     /// An addition and a store to an own line, behind a computation.
     Spaced,
+    /// An addition, and a computation that begins with the sum.
+    Needed,
+    /// A load, and a computation that begins with the value.
+    NeededLoad,
     Atomic,
 }
 
@@ -126,6 +136,12 @@ struct User<'a> {
     loaded: u64,
 }
 
+/// A chain of so many multiplications.
+fn multiplied(state: u64, times: usize) -> u64 {
+    // With a constant count the compiler makes one multiplication of them all.
+    (0..std::hint::black_box(times)).fold(state, |state, _| state.wrapping_mul(MULTIPLIER) ^ 1)
+}
+
 #[repr(align(64))]
 #[derive(Default)]
 struct Line([AtomicU64; LINE_WORDS]);
@@ -147,9 +163,7 @@ impl<'a> User<'a> {
             let any = state as usize % lines * LINE_WORDS + (state >> 32) as usize % LINE_WORDS;
             let word = &words[if lines == 1 { self.own_word } else { any }];
             if access == Access::Spaced {
-                // With a constant count the compiler makes one multiplication of them all.
-                let times = std::hint::black_box(MULTIPLIED);
-                state = (0..times).fold(state, |state, _| state.wrapping_mul(MULTIPLIER) ^ 1);
+                state = multiplied(state, MULTIPLIED);
             }
             match access {
                 Access::Load => loaded = word.load(Ordering::Relaxed).wrapping_add(loaded),
@@ -160,6 +174,12 @@ impl<'a> User<'a> {
                     word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
                     self.private.0[0].store(state, Ordering::Relaxed);
                 }
+                Access::Needed => {
+                    let sum = word.load(Ordering::Relaxed).wrapping_add(1);
+                    word.store(sum, Ordering::Relaxed);
+                    state = multiplied(state ^ sum, MULTIPLIED_FROM_IT);
+                }
+                Access::NeededLoad => state = multiplied(state ^ word.load(Ordering::Relaxed), MULTIPLIED_FROM_IT),
                 Access::Atomic => {
                     word.fetch_add(1, Ordering::Relaxed);
                 }

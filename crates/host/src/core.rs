@@ -43,9 +43,10 @@ pub struct CoreFigures {
     #[serde(default)]
     pub atomics_beside: Option<Settled>,
     /// Cycles of an addition to a line that another CPU adds to as well: to one line, to one of several, to one line by a
-    /// loop that stores to no other, and to one line by loops that compute between.
+    /// loop that stores to no other, and to one line by loops that compute between, or compute with the sum; and those of
+    /// a load of one line by a loop that computes with the value.
     #[serde(default)]
-    pub contended_addition_cycles: [Option<Settled>; 4],
+    pub contended_addition_cycles: [Option<Settled>; 6],
     /// Cycles of a store, an atomic and a load of lines that another CPU writes, each with one, two and four lines in play.
     #[serde(default)]
     pub contended_cycles: [[Option<Settled>; 3]; 3],
@@ -87,7 +88,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
         atomics_beside: settled(|| Some(atomics::share_beside_others())),
         // Another CPU has a part in it.
-        contended_addition_cycles: [None; 4],
+        contended_addition_cycles: [None; 6],
         contended_cycles: [[None; 3]; 3],
         reread_cycles: around::KIBIBYTES.map(|kib| settled(|| Some(around::reread_nanoseconds(kib)? / cycle_ns()?))),
     }

@@ -33,6 +33,8 @@ const TYPICAL_CONTENDED: Contended = Contended {
     load_cycles: [4, 15, 25],
     lone_addition_cycles: None,
     spaced_addition_cycles: None,
+    needed_addition_cycles: None,
+    needed_load_cycles: None,
 };
 /// Atomics that take less than this share of those one by one are requested ahead.
 const AHEAD: f64 = 0.5;
@@ -165,12 +167,12 @@ fn atomics_ahead(measured: &CoreFigures, sources: &mut Sources) -> bool {
     share.is_some()
 }
 
-/// Costs of additions to one contended line, by their place among the figures; none if they were not measured.
-fn addition(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how): (&str, &str)) -> Option<u32> {
+/// Cost of an access to one line that another CPU adds to, by its place among the figures; none if it was not measured.
+fn access(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how): (&str, &str)) -> Option<u32> {
     let measured = measured.contended_addition_cycles[at]?;
     // The spread of what takes no time is only noise.
     let spread = if measured.value < 1.0 { 0.0 } else { measured.spread };
-    let (figure, how) = (format!("core.contended.{name}_addition"), format!("two CPUs that add to one line {how}"));
+    let (figure, how) = (format!("core.contended.{name}"), format!("two CPUs at one line that {how}"));
     noted(sources, &figure, Some(Settled { spread, ..measured }), &how).map(|cycles| cycles.round().max(0.0) as u32)
 }
 
@@ -178,8 +180,17 @@ fn addition(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how
 fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     let [stores, atomics, loads] = measured.contended_cycles;
     let typical = TYPICAL_CONTENDED;
-    let lone_addition_cycles = addition(measured, 2, sources, ("lone", "and store nothing else"));
-    let spaced_addition_cycles = addition(measured, 3, sources, ("spaced", "and compute for 60 cycles between"));
+    let lone_addition_cycles = access(measured, 2, sources, ("lone_addition", "add to it and store nothing else"));
+    let spaced_addition_cycles =
+        access(measured, 3, sources, ("spaced_addition", "add to it and compute for 60 cycles between"));
+    let needed_addition_cycles =
+        access(measured, 4, sources, ("needed_addition", "add to it and compute with the sum for 128 cycles"));
+    let needed_load_cycles = access(
+        measured,
+        5,
+        sources,
+        ("needed_load", "add to it, and load it and compute with the value for 128 cycles"),
+    );
     let mut cycles = |figure: &str, what: &str, measured: [Option<Settled>; 3], typical: [u32; 3]| {
         // The spread of an access that takes no time is of no use: it has only noise to compare.
         let spreads = measured.iter().flatten().filter(|figure| figure.value > 0.0).map(|figure| figure.spread);
@@ -195,6 +206,8 @@ fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     Contended {
         lone_addition_cycles,
         spaced_addition_cycles,
+        needed_addition_cycles,
+        needed_load_cycles,
         store_cycles: cycles("core.contended.store", "stores to words", stores, typical.store_cycles),
         atomic_cycles: cycles("core.contended.atomic", "atomic additions to words", atomics, typical.atomic_cycles),
         load_cycles: cycles("core.contended.load", "loads of words", loads, typical.load_cycles),

@@ -117,11 +117,13 @@ impl Sieve {
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
         keep("atomics_ahead", &mut core.atomics_beside, [0.0, 2.0], "of one by one");
-        let [one, many, lone, spaced] = &mut core.contended_addition_cycles;
+        let [one, many, lone, spaced, needed, needed_load] = &mut core.contended_addition_cycles;
         keep("contended_store", one, [0.0, 2000.0], "cycles");
         keep("contended_stores", many, [0.0, 4000.0], "cycles");
         keep("contended.lone_addition", lone, [0.0, 2000.0], "cycles");
         keep("contended.spaced_addition", spaced, [0.0, 2000.0], "cycles");
+        keep("contended.needed_addition", needed, [0.0, 4000.0], "cycles");
+        keep("contended.needed_load", needed_load, [0.0, 4000.0], "cycles");
         for (kind, all) in ["store", "atomic", "load"].into_iter().zip(&mut core.contended_cycles) {
             all.iter_mut().for_each(|one| keep(&format!("contended.{kind}"), one, [0.0, 4000.0], "cycles"));
         }

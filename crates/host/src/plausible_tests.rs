@@ -136,7 +136,7 @@ prop_compose! {
                 fetch_ahead_instructions: core[6],
                 crowded_store_cycles: core[7],
                 fill_cycles: core[8],
-                contended_addition_cycles: [core[9], core[10], core[1], core[6]],
+                contended_addition_cycles: [core[9], core[10], core[1], core[6], core[2], core[3]],
                 atomics_beside: core[2],
                 crowded_addition_cycles: core[11],
                 contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),

@@ -231,7 +231,7 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
         crowded_addition_cycles: None,
-        contended_addition_cycles: [steady(25.4), None, steady(1.2), steady(14.0)],
+        contended_addition_cycles: [steady(25.4), None, steady(1.2), steady(14.0), steady(300.0), steady(90.0)],
         atomics_beside: steady(0.3),
         contended_cycles: [[steady(0.4), steady(9.0), steady(11.5)], [steady(19.0), None, steady(40.0)], [None; 3]],
         fill_cycles: None,
@@ -257,6 +257,7 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     let contended = core.contended.expect("figures of contended lines");
     assert_eq!(contended.store_cycles, [0, 9, 12]);
     assert_eq!((contended.lone_addition_cycles, contended.spaced_addition_cycles), (Some(1), Some(14)));
+    assert_eq!((contended.needed_addition_cycles, contended.needed_load_cycles), (Some(300), Some(90)));
     assert!(core.atomics_ahead);
     assert_eq!(contended.atomic_cycles, [30, 60, 75], "three figures are of one measurement, or assumed");
     assert!(is_assumed(&m.sources["core.contended.atomic"]) && is_assumed(&m.sources["core.contended.load"]));

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub nt_full: u8,
     /// Write-combining transactions that the reference forced: parts of lines, 8 bytes each.
     pub nt_partial: u8,
+    /// The reference hit, and waited for a line that another CPU had given up just before.
+    pub given_up: bool,
     /// Cycles that the CPU waited for the reference, overlap already taken off.
     pub stall_cycles: u32,
     /// Memory node the line belongs to.
@@ -87,7 +89,7 @@ impl Outcome {
 
     /// Whether the time that the reference took is for other CPUs' sake.
     pub fn waited_for_others(&self) -> bool {
-        self.sharing_class().is_some() || self.read == Some(BusRead::LocalModified) || self.invalidated
+        self.sharing_class().is_some() || self.read == Some(BusRead::LocalModified) || self.invalidated || self.given_up
     }
 
     /// Whether the reference caused any transaction.

@@ -1,7 +1,7 @@
 //! Cycles of loops while every access hits.
 
 use crate::support::Assembled;
-use nearmiss_code::{CodeMap, CoreTimes};
+use nearmiss_code::{CodeMap, CoreTimes, Needed};
 
 /// Cycles of one turn of a loop, each with its bound.
 fn assert_turns(source: &str, times: CoreTimes, expected: &[(&str, u32, f64)]) {
@@ -41,4 +41,26 @@ fn variables_in_memory_cost_the_way_through_the_store_buffer() {
 #[test]
 fn code_without_a_loop_costs_what_its_units_take() {
     assert_turns("optimized.s", NARROW, &[("called_next", 2, 1.0), ("fetched_second", 2, 1.0)]);
+}
+
+#[test]
+fn a_value_is_needed_for_as_long_as_is_computed_from_it() {
+    let assembled = Assembled::new("needed.s");
+    let mut map = assembled.map();
+    // A forwarded value takes 5 cycles, and a load 5. 256 instructions are followed: 85 turns of the inner loop.
+    let expected = [
+        ("counted_addition", 1),
+        ("counted_apart_load", 2),
+        ("carried_load", 1 + 3 * 3),
+        ("from_memory_load", 1 + 5 + 3),
+        ("inner_load", 85 * 4),
+        ("pointer_load", 5 + 3),
+        ("calling_load", 3 * 3),
+        ("retried_load", 1 + 2 * 3),
+    ];
+    for (label, cycles) in expected {
+        assert_eq!(map.needed(assembled.id(label)).map(|needed| needed.cycles), Some(cycles), "{label}");
+    }
+    let inner = map.needed(assembled.id("inner_load"));
+    assert_eq!(inner, Some(Needed { cycles: 85 * 4, instructions: 1 + 84 * 3 + 1 }));
 }

@@ -58,10 +58,15 @@ fn contended_ranges(core: &Core) -> Result<(), Problem> {
         ("atomic_cycles", contended.atomic_cycles),
         ("load_cycles", contended.load_cycles),
     ];
-    let lone = contended.lone_addition_cycles.map(|cycles| ("lone_addition_cycles", cycles));
-    let spaced = contended.spaced_addition_cycles.map(|cycles| ("spaced_addition_cycles", cycles));
+    let optional = [
+        ("lone_addition_cycles", contended.lone_addition_cycles),
+        ("spaced_addition_cycles", contended.spaced_addition_cycles),
+        ("needed_addition_cycles", contended.needed_addition_cycles),
+        ("needed_load_cycles", contended.needed_load_cycles),
+    ];
+    let optional = optional.into_iter().filter_map(|(key, cycles)| Some((key, cycles?)));
     let figures = figures.into_iter().flat_map(|(key, cycles)| cycles.map(|cycles| (key, cycles)));
-    for (key, cycles) in figures.chain(lone).chain(spaced) {
+    for (key, cycles) in figures.chain(optional) {
         number(&[Key("core"), Key("contended"), Key(key)], cycles, 0, 10_000)?;
     }
     Ok(())

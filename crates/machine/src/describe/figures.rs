@@ -3,7 +3,7 @@
 //! A figure is named by its dotted path without the unit (`cache.L2`, `cache.L2.replacement`, `latency.memory_local`).
 //! Its source is the entry of its own name or of the longest leading part of it.
 
-use nearmiss_record::machine::{Inclusion, Machine};
+use nearmiss_record::machine::{Contended, Inclusion, Machine};
 
 /// Names of every figure of a machine that must have a source or be marked assumed.
 pub fn figures(machine: &Machine) -> Vec<String> {
@@ -65,10 +65,16 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
     names.extend(contended.clone().flat_map(|_| CONTENDED));
-    let contended = contended.filter_map(|core| core.contended);
-    names
-        .extend(contended.clone().filter_map(|core| core.lone_addition_cycles.map(|_| "core.contended.lone_addition")));
-    names.extend(contended.filter_map(|core| core.spaced_addition_cycles.map(|_| "core.contended.spaced_addition")));
+    let optional = |of: Contended| {
+        let figures = [
+            ("core.contended.lone_addition", of.lone_addition_cycles),
+            ("core.contended.spaced_addition", of.spaced_addition_cycles),
+            ("core.contended.needed_addition", of.needed_addition_cycles),
+            ("core.contended.needed_load", of.needed_load_cycles),
+        ];
+        figures.into_iter().filter_map(|(name, cycles)| cycles.map(|_| name))
+    };
+    names.extend(contended.filter_map(|core| core.contended).flat_map(optional));
     names.extend(machine.core.iter().filter(|core| core.atomics_ahead).map(|_| "core.atomics_ahead"));
     names.extend(machine.core.iter().filter(|core| core.reread_cycles.is_some()).map(|_| "core.reread"));
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));

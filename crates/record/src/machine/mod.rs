@@ -338,6 +338,13 @@ pub struct Contended {
     /// one line; none: the core waits for what is left of a transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spaced_addition_cycles: Option<u32>,
+    /// A store behind a load of its line, or that load, where a chain of 128 cycles is computed from the loaded value
+    /// before the next one; none: as any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_addition_cycles: Option<u32>,
+    /// A load of a line that another CPU adds to, where such a chain begins with the value; none: as any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_load_cycles: Option<u32>,
 }
 
 impl Core {
@@ -356,6 +363,8 @@ impl Core {
             load_cycles: [0; 3],
             lone_addition_cycles: None,
             spaced_addition_cycles: None,
+            needed_addition_cycles: None,
+            needed_load_cycles: None,
         })
     }
 }

@@ -1,6 +1,7 @@
 use super::super::interval::tests::interval;
 use super::super::ticks;
 use super::*;
+use nearmiss_code::Needed;
 use nearmiss_record::units::InsnId;
 
 /// A load that memory answers after 200 cycles, at instruction 100; the core's window has 100 instructions.
@@ -14,6 +15,7 @@ fn behind_a_load() -> (Interval, u64) {
         missed: 7,
         reread: None,
         lost: false,
+        needed: Needed::default(),
         instructions: 100,
         clock: ticks(100),
         pace: ticks(1),

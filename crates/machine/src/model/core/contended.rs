@@ -14,6 +14,10 @@
 //! nothing else (`experiments/cycles/contended-lines.txt`). `experiments/cycles/spaced-lines.txt` has the times of CPUs
 //! that compute.
 //!
+//! All of that regards accesses that the core need not wait for. A computation that begins with the value waits for the
+//! line, and the other CPU takes it again meanwhile: such an access costs more the longer the computation is, up to more
+//! than a transfer. The code shows how long it is (`CodeMap::needed` of [`nearmiss_code`]).
+//!
 //! An addition to a word that nobody else uses takes its value from the core's own store, which waits in the buffer. It
 //! costs next to nothing if the loop around it stores to that line alone: the line comes and takes all stores at once.
 //! With a store to another line between, the stores leave in turn, and each needs the line again.
@@ -22,6 +26,7 @@
 //! transfer is a miss like any other, requested ahead and beside others.
 
 use super::{Ticks, ticks};
+use nearmiss_code::Needed;
 use nearmiss_record::machine::{Core, Machine};
 
 /// A line is contended if this core has lost it twice within so many cycles: lines that are handed over once, such as
@@ -34,6 +39,9 @@ const ADDITION_COMPUTES: Ticks = ticks(10);
 const ATOMIC_COMPUTES: Ticks = ticks(25);
 /// Computation between two spaced accesses in the measurement of theirs.
 const SPACED: Ticks = ticks(60);
+/// Cycles computed from the value in the measurement of needed accesses, and the least that make a difference.
+const NEEDED: f64 = 128.0;
+const LEAST_NEEDED: f64 = 32.0;
 /// Lines with a record of their latest losses.
 const REMEMBERED: usize = 1 << 8;
 /// Latest losses that the number of lines in play is taken from.
@@ -58,6 +66,8 @@ pub(super) struct Loss {
     pub instructions: u64,
     /// Cycles of the transfer.
     pub latency_cycles: u32,
+    /// Of a load: what is computed from its value.
+    pub needed: Needed,
 }
 
 /// Time of an access, and the instructions before it.
@@ -81,9 +91,13 @@ struct Lost {
     stored: Moment,
     /// The latest load that found it gone.
     loaded: Moment,
-    /// Computation before that load, and its wait.
+    /// Computation before that load, and its wait; 0 behind the store that they are a part of.
     load_computed: Ticks,
     load_took: Ticks,
+    /// Instructions and computation between that load and the use before, and all waits for the line since.
+    apart: u64,
+    computed: Ticks,
+    took: Ticks,
     /// The latest store was of a loop that stores to no other line.
     lone: bool,
 }
@@ -101,6 +115,8 @@ pub(super) struct Contended {
     lone_addition: Ticks,
     /// A plain access to one line by a core that computes between, if it was measured.
     spaced: Option<Ticks>,
+    /// A load with a value that is needed for long: of a line that the core stores to as well, and of another.
+    needed: [Ticks; 2],
     stores: Figures,
     atomics: Figures,
     loads: Figures,
@@ -126,6 +142,8 @@ impl Contended {
             additions: of([one, several, several]),
             lone_addition: ticks(others.lone_addition_cycles.unwrap_or(one).into()),
             spaced: others.spaced_addition_cycles.map(|cycles| ticks(cycles.into())),
+            needed: [others.needed_addition_cycles, others.needed_load_cycles]
+                .map(|cycles| ticks(cycles.unwrap_or_default().into())),
             stores: of(others.store_cycles),
             atomics: of(others.atomic_cycles),
             loads: of(others.load_cycles),
@@ -144,12 +162,41 @@ impl Contended {
         let in_play = self.loses(loss);
         let computed = loss.now.saturating_sub(self.done);
         // A CPU that stores to the line as well holds it meanwhile, as one that adds to it.
-        let held = if self.again(before.stored, loss) { self.additions(before.lone)[in_play] } else { Ticks::MAX };
+        let stores_too = self.again(before.stored, loss);
+        let apart =
+            loss.instructions - before.loaded.instructions.max(before.stored.instructions).min(loss.instructions);
+        let held = if stores_too { self.additions(before.lone)[in_play] } else { Ticks::MAX };
         let figures = self.loads.map(|cycles| cycles.min(held));
-        let takes = self.again(before.loaded, loss).then(|| self.plain(computed, figures, in_play, loss));
+        let takes = self.again(before.loaded, loss).then(|| {
+            let needed = self.needed((apart, computed), stores_too, loss);
+            self.plain(computed, figures, in_play, loss).max(needed)
+        });
         let took = self.goes_on(loss, takes);
-        self.remember(Lost { loaded: Moment::of(loss), load_computed: computed, load_took: took, ..before });
+        let (load_computed, load_took) = (computed, took);
+        self.remember(Lost { loaded: Moment::of(loss), load_computed, load_took, apart, computed, took, ..before });
         takes
+    }
+
+    /// Whether a line is among those lost last.
+    #[inline]
+    pub fn is_in_play(&self, vaddr: u64) -> bool {
+        self.losses > 0 && self.latest.contains(&(vaddr >> self.line_shift))
+    }
+
+    /// Handles a load that found the line, which another access of this core may have waited for just before: the value
+    /// is needed as that of the access that found the line gone. Returns its cost beyond what that one had.
+    pub fn hits(&mut self, load: &Loss) -> Ticks {
+        let before = self.known(load);
+        let just_came = before.loaded.now > 0 && load.now <= self.done + ticks(self.transfer_cycles.into());
+        if load.needed.cycles == 0 || !just_came || !self.again(before.loaded, load) {
+            return 0;
+        }
+        let stores_too = self.again(before.stored, load);
+        let takes = self.needed((before.apart, before.computed), stores_too, load);
+        let more = takes.saturating_sub(before.took);
+        self.done += more;
+        self.remember(Lost { took: before.took + more, ..before });
+        more
     }
 
     /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended. `lone`: the loop
@@ -174,6 +221,8 @@ impl Contended {
         }
         let takes = self.plain(computed, figures, in_play, loss).saturating_sub(before.load_took);
         self.goes_on(loss, Some(takes));
+        let known = self.known(loss);
+        self.remember(Lost { took: before.took + takes, ..known });
         Some(Takes::AtOnce(takes))
     }
 
@@ -203,6 +252,19 @@ impl Contended {
         let share = (computed.saturating_sub(ADDITION_COMPUTES) as f64 / SPACED as f64).min(1.0);
         let takes = figures[0] as f64 + (spaced as f64 - figures[0] as f64) * share;
         self.farther(takes.round() as Ticks, loss)
+    }
+
+    /// Returns the wait for a load with a value that is needed, of a line that was used so many instructions and so much
+    /// computation ago. A core that computes for longer than two such waits meets the line at home.
+    fn needed(&self, (apart, computed): (u64, Ticks), stores_too: bool, loss: &Loss) -> Ticks {
+        let Needed { cycles, instructions } = loss.needed;
+        let figure = self.needed[usize::from(!stores_too)];
+        // No more was computed from the last value than ran since.
+        let ran = (apart as f64 / f64::from(instructions.max(1))).min(1.0);
+        let begun = f64::from(cycles) * ran - LEAST_NEEDED;
+        let share = (begun / (NEEDED - LEAST_NEEDED)).clamp(0.0, 1.0);
+        let takes = self.farther((figure as f64 * share).round() as Ticks, loss);
+        takes.min(self.farther(2 * figure, loss).saturating_sub(computed))
     }
 
     /// Returns the wait beyond a computation, by the cost of an access to as many lines as are in play, and to several.
@@ -260,160 +322,5 @@ impl Contended {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::describe::preset;
-
-    const TRANSFER: u32 = 100;
-
-    fn contended() -> Contended {
-        let mut machine = preset("zen4-genoa").unwrap().machine().unwrap();
-        machine.latency.core_modified_cycles = TRANSFER;
-        Contended::new(&machine, &super::super::tests::core())
-    }
-
-    fn loss(line: u64, now: u64) -> Loss {
-        Loss { vaddr: line * 64, now: ticks(now), instructions: now, latency_cycles: TRANSFER }
-    }
-
-    /// Waits for these lines, in turn, of a core that computes `after` cycles between two accesses: of additions, or of
-    /// stores alone.
-    fn takes(lines: &[u64], loaded: bool, after: u64) -> Vec<Option<Takes>> {
-        let mut contended = contended();
-        let mut now = Moment::default();
-        let mut next = |line: &u64| {
-            now = Moment { now: now.now + ticks(after), instructions: now.instructions + 10 };
-            let at = |now: Moment| Loss { now: now.now, instructions: now.instructions, ..loss(*line, 0) };
-            now.now += if loaded { contended.loads(&at(now)).unwrap_or(0) } else { 0 };
-            let takes = contended.stores(&at(now), false);
-            now.now += if let Some(Takes::AtOnce(wait)) = takes { wait } else { 0 };
-            takes
-        };
-        lines.iter().map(&mut next).collect()
-    }
-
-    #[test]
-    fn additions_to_one_line_take_more_the_longer_the_core_computes_between_them() {
-        // 30 cycles beyond the 10 of the measurement: half the way to spaced ones, from 20 cycles to 12; a load's wait of
-        // half the way from 3 is a part of them.
-        let half_way = Some(Takes::AtOnce(ticks(16) - ticks(15) / 2));
-        assert_eq!(takes(&[5, 5, 5], true, 40), [None, half_way, half_way]);
-        assert_eq!(takes(&[5, 5], true, 90)[1], Some(Takes::AtOnce(0)), "the load has waited for it all");
-    }
-
-    #[test]
-    fn a_core_that_computes_nothing_waits_as_long_as_was_measured() {
-        // From use to use it is 30 cycles, as measured; the load's wait is a part of them.
-        assert_eq!(takes(&[5, 5], true, 1)[1], Some(Takes::AtOnce(ticks(30 - 1 - 3))));
-    }
-
-    #[test]
-    fn without_figures_of_spaced_accesses_a_core_waits_for_what_is_left_of_a_transfer() {
-        let waits = |computed: u64| {
-            let mut contended = Contended { spaced: None, ..contended() };
-            contended.stores(&loss(0, 1), false);
-            contended.loads(&loss(0, 1 + computed));
-            contended.stores(&loss(0, 1 + computed), false)
-        };
-        // 35 cycles beyond the 10 of the measurement are half of the 70 of several lines: half the way from 20 to 70.
-        assert_eq!(waits(45), Some(Takes::AtOnce(ticks(45 + 10 - 45))));
-        assert_eq!(waits(80), Some(Takes::AtOnce(0)), "the other CPU has the line meanwhile");
-    }
-
-    #[test]
-    fn the_time_of_a_load_is_taken_off_one_store_alone() {
-        let mut contended = contended();
-        for now in [1, 2] {
-            contended.loads(&loss(0, now));
-            contended.stores(&loss(0, now), false);
-        }
-        let next = contended.stores(&loss(0, 30), false);
-        assert!(matches!(next, Some(Takes::AtOnce(wait)) if wait > ticks(10)), "{next:?}");
-    }
-
-    #[test]
-    fn a_loop_that_stores_to_one_line_alone_has_its_value_in_the_buffer() {
-        let mut contended = contended();
-        let mut adds = |line, now, lone| {
-            contended.loads(&loss(line, now));
-            contended.stores(&loss(line, now), lone)
-        };
-        assert_eq!([1, 2].map(|now| adds(5, now, true))[1], Some(Takes::AtOnce(0)), "the load has waited longer");
-        contended.loads = [0; 3];
-        let mut adds = |now, lone| {
-            contended.loads(&loss(5, now));
-            contended.stores(&loss(5, now), lone)
-        };
-        assert_eq!(adds(10, true), Some(Takes::AtOnce(ticks(2))));
-        assert_eq!(adds(22, false), Some(Takes::AtOnce(ticks(20))));
-    }
-
-    #[test]
-    fn additions_to_several_lines_take_a_transfer_each() {
-        let taken: Vec<_> = takes(&[5, 9, 5, 9, 1, 5], true, 30);
-        let [two, more] = [ticks(70 + 10 - 30), ticks(70 + 10 - 30)].map(|takes| Some(Takes::AtOnce(takes)));
-        assert_eq!(taken, [None, None, two, two, None, more]);
-    }
-
-    #[test]
-    fn stores_alone_wait_in_the_buffer_by_the_lines_in_play() {
-        let [one, two, more] = [ticks(8), ticks(40), ticks(60)].map(|takes| Some(Takes::InTheBuffer(takes)));
-        assert_eq!(takes(&[5, 5, 9, 5, 9], false, 30), [None, one, None, two, two]);
-        assert_eq!(takes(&[5, 9, 1, 5, 9, 9, 9, 9], false, 30), [None, None, None, more, more, more, two, one]);
-    }
-
-    #[test]
-    fn atomics_wait_for_what_is_left_of_a_transfer() {
-        let mut contended = contended();
-        assert_eq!([1, 2].map(|now| contended.atomics(&loss(0, now))), [None, Some(ticks(30))]);
-        // 20 cycles beyond the 25 of the measurement are a third of the 60 of several lines.
-        let mut later = super::tests::contended();
-        assert_eq!([1, 46].map(|now| later.atomics(&loss(0, now)))[1], Some(ticks(40 + 25 - 45)));
-        assert_eq!(later.atomics(&loss(0, 240)), Some(0));
-    }
-
-    #[test]
-    fn loads_have_figures_of_their_own() {
-        let mut contended = contended();
-        assert_eq!([1, 1].map(|now| contended.loads(&loss(1, now))), [None, Some(ticks(3))]);
-        let mut stored = Contended { loads: [ticks(90); 3], ..super::tests::contended() };
-        assert_eq!([1, 1].map(|now| stored.loads(&loss(0, now))), [None, Some(ticks(90))]);
-        stored.stores(&loss(0, 91), false);
-        let next = stored.loads(&loss(0, 91));
-        assert_eq!(next, Some(ticks(20)), "no longer than an addition by a CPU that stores to the line as well");
-        stored.stores(&loss(0, 111), true);
-        assert_eq!(stored.loads(&loss(0, 111)), Some(ticks(2)));
-    }
-
-    #[test]
-    fn a_line_that_comes_back_late_is_handed_over_and_not_contended() {
-        assert_eq!(takes(&[5, 5], false, (1 << 14) + 1), [None, None]);
-        assert_eq!(takes(&[5, 5], false, 1 << 14), [None, Some(Takes::InTheBuffer(ticks(8)))]);
-        // Two windows of 100 instructions.
-        let after = |instructions| {
-            let mut contended = contended();
-            [0, instructions].map(|at| contended.stores(&Loss { instructions: at, ..loss(0, at + 1) }, false))[1]
-        };
-        assert_eq!([after(200), after(201)], [Some(Takes::InTheBuffer(ticks(8))), None]);
-    }
-
-    #[test]
-    fn a_line_from_farther_takes_longer_in_proportion() {
-        let mut contended = contended();
-        let mut stores = |now, cycles| contended.stores(&Loss { latency_cycles: cycles, ..loss(0, now) }, false);
-        stores(1, 3 * TRANSFER);
-        assert_eq!(stores(2, 3 * TRANSFER), Some(Takes::InTheBuffer(ticks(24))));
-        assert_eq!(stores(3, TRANSFER / 2), Some(Takes::InTheBuffer(ticks(8))));
-    }
-
-    #[test]
-    fn a_machine_without_times_has_no_contended_lines() {
-        let nothing = [0; 3];
-        let mut contended =
-            Contended { additions: nothing, stores: nothing, atomics: nothing, loads: nothing, ..contended() };
-        assert_eq!([1, 2].map(|now| contended.stores(&loss(0, now), false)), [None, None]);
-        assert_eq!([3, 4].map(|now| contended.atomics(&loss(0, now))), [None, None]);
-        assert_eq!([5, 6].map(|now| contended.loads(&loss(0, now))), [None, None]);
-    }
-}
+#[path = "contended_tests.rs"]
+mod tests;

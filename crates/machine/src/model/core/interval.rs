@@ -9,7 +9,7 @@ use super::translation::{Translation, apart_walks, is_of_large};
 use super::values::{Reached, Value, Values};
 use super::wrong_path::WrongPath;
 use super::{Ticks, part, ticks};
-use nearmiss_code::Origin;
+use nearmiss_code::{Needed, Origin};
 use nearmiss_record::machine::{Core, Machine};
 use nearmiss_record::model::Translation as Tally;
 use nearmiss_record::policy::PagePolicy;
@@ -32,6 +32,8 @@ pub(in crate::model) struct Waiting<'a> {
     pub reread: Option<u32>,
     /// Another CPU had taken the line, or has it, too, and must give it up for a store.
     pub lost: bool,
+    /// Chain that begins with the value of a load whose line another CPU had, if the code is known.
+    pub needed: Needed,
     /// Instructions that the CPU executed before the reference.
     pub instructions: u64,
     /// The CPU's clock, all that was charged included.
@@ -161,6 +163,12 @@ impl Interval {
         self.crowded.crowd(vaddr, instructions)
     }
 
+    /// Whether a load may wait for a line that another CPU has given up a moment ago, be it a hit or not.
+    #[inline]
+    pub fn contends(&self, vaddr: u64) -> bool {
+        self.contended.is_in_play(vaddr)
+    }
+
     /// Returns the core's wait for a reference, in whole cycles.
     pub fn waits(&mut self, what: &Waiting<'_>) -> u32 {
         self.page_table.fills(what.missed);
@@ -191,7 +199,8 @@ impl Interval {
         let there = self.with_its_line(what, there);
         self.values.record(what.insn, Value { ready: there, begun: begins, instructions: what.instructions });
         if what.missed == 0 {
-            return self.charge(what, there, self.window);
+            let takes = self.contended.hits(&access_of(what, begins));
+            return self.beyond_what_was_charged(takes) + self.charge(what, there, self.window);
         }
         self.crowded.filled(what.vaddr);
         if known <= begins {
@@ -385,8 +394,12 @@ impl Interval {
 
 /// The access as one that found its line taken, if another CPU had it.
 fn loss(what: &Waiting<'_>, begins: Ticks) -> Option<Loss> {
+    what.lost.then(|| access_of(what, begins))
+}
+
+fn access_of(what: &Waiting<'_>, begins: Ticks) -> Loss {
     let (vaddr, instructions, latency_cycles) = (what.vaddr, what.instructions, what.latency_cycles);
-    what.lost.then_some(Loss { vaddr, now: begins, instructions, latency_cycles })
+    Loss { vaddr, now: begins, instructions, latency_cycles, needed: what.needed }
 }
 
 /// The level that has the line, counted from the second on; memory comes last.

@@ -108,6 +108,15 @@ impl Core {
         }
     }
 
+    /// A load: whether it may wait for a line that another CPU has given up a moment ago, be it a hit or not.
+    #[inline(always)]
+    pub fn contends(&self, vaddr: u64) -> bool {
+        match self {
+            Core::Share { .. } => false,
+            Core::Interval(interval) => interval.contends(vaddr),
+        }
+    }
+
     /// Pages looked up; `None`: it is not known how.
     pub fn translated(&self) -> Option<Translated> {
         match self {
@@ -164,6 +173,8 @@ mod tests {
                 load_cycles: [3, 5, 6],
                 lone_addition_cycles: Some(2),
                 spaced_addition_cycles: Some(12),
+                needed_addition_cycles: Some(96),
+                needed_load_cycles: Some(64),
             }),
             atomics_ahead: false,
             reread_cycles: None,

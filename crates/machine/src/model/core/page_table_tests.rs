@@ -2,6 +2,7 @@ use super::super::interval::tests::{from, interval};
 use super::super::interval::{Interval, Waiting};
 use super::*;
 use crate::describe::preset;
+use nearmiss_code::Needed;
 use nearmiss_record::reference::Kind;
 
 const ENTRIES_A_LINE: u64 = 8;
@@ -66,6 +67,7 @@ fn load(vaddr: u64, instructions: u64, stalls: u64) -> Waiting<'static> {
         missed: 7,
         reread: None,
         lost: false,
+        needed: Needed::default(),
         instructions,
         clock: ticks(instructions + stalls),
         pace: ticks(1),

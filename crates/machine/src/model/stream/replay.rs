@@ -481,7 +481,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let reread = self.written_around.as_mut().and_then(|lines| lines.reread(access, missed));
-        outcome.stall_cycles = state.waits(&mut self.codes, access, missed, reread, outcome);
+        state.waits(&mut self.codes, access, missed, reread, outcome);
         state.tally.stall_cycles += u64::from(outcome.stall_cycles);
         state.latest_loads.note(access, missed, state.node, outcome);
         if outcome.is_first_touch() {

@@ -68,18 +68,23 @@ impl Cpu {
         }
     }
 
-    /// Whether a reference makes the core wait even if it hits: for its page, or for the stores before it.
+    /// Whether a reference makes the core wait even if it hits: for its page, for the stores before it, or for a line that
+    /// another CPU has just given up.
     #[inline(always)]
     pub fn waits_if_hit(&mut self, record: Record, kind: Kind, vaddr: u64) -> bool {
         if kind == Kind::Fetch {
             return false;
         }
         let walks = self.core.looks_up(record.vaddr(), record.paddr(), self.space);
-        walks || kind == Kind::Store && self.core.crowds(vaddr, self.tally.instructions)
+        match kind {
+            Kind::Store => walks || self.core.crowds(vaddr, self.tally.instructions),
+            Kind::Load => walks || self.core.contends(vaddr),
+            _ => walks,
+        }
     }
 
-    /// Cycles that the core waits for an access that takes so many. `reread`: those until its line has come back from
-    /// where a store past the caches wrote it.
+    /// Turns the time that an access takes into the core's wait. `reread`: cycles until its line has come back from where a
+    /// store past the caches wrote it.
     #[inline]
     pub fn waits(
         &mut self,
@@ -87,27 +92,38 @@ impl Cpu {
         access: &Access,
         missed: u8,
         reread: Option<u32>,
-        outcome: &Outcome,
-    ) -> u32 {
+        outcome: &mut Outcome,
+    ) {
         let latency_cycles = outcome.stall_cycles;
+        let (lost, insn, contends) = (outcome.waited_for_others(), access.record.insn(), self.contends(access));
+        let needs = contends || lost && access.kind == Kind::Load;
+        let needed = codes.as_mut().filter(|_| needs).and_then(|codes| codes.needed(insn));
         let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
-        match &mut self.core {
+        outcome.stall_cycles = match &mut self.core {
             Core::Share { shown } => ((u64::from(latency_cycles) * *shown) >> 16) as u32,
             Core::Interval(interval) => interval.waits(&Waiting {
                 kind: access.kind,
-                insn: access.record.insn().0,
+                insn: insn.0,
                 vaddr: access.vaddr,
                 latency_cycles,
                 missed,
                 reread,
-                lost: outcome.waited_for_others(),
+                lost,
+                needed: needed.unwrap_or_default(),
                 instructions,
                 clock,
                 pace,
-                at: codes.as_ref().and_then(|codes| codes.address(access.record.insn())),
-                origin: codes.as_mut().and_then(|codes| codes.origin(access.record.insn())),
+                at: codes.as_ref().and_then(|codes| codes.address(insn)),
+                origin: codes.as_mut().and_then(|codes| codes.origin(insn)),
             }),
-        }
+        };
+        outcome.given_up = contends && missed == 0 && outcome.stall_cycles > 0;
+    }
+
+    /// Whether an access may wait for a line that another CPU has just given up.
+    #[inline]
+    fn contends(&self, access: &Access) -> bool {
+        access.kind == Kind::Load && self.core.contends(access.vaddr)
     }
 
     /// Adds the plain references to the tally.
