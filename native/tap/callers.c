@@ -5,16 +5,19 @@
  * the function around it. Both are learned where calls are followed. In a pause each return address on the stack then
  * shows where the next one lies.
  *
- * No site is better than a wrong one: a word that returns behind no known call, or a call that was seen at two
- * distances, leaves the object without one. The first call seen in a part has callers that were not seen: there the way
- * ends, as it did for the objects of that part.
+ * A word that returns behind no known call ends the way, as does a call that was seen at two distances. The first call
+ * seen in a part has callers that were not seen: there the way ends as well, as it did for the objects of that part.
+ *
+ * A call that was never seen may be one that a program executes once, behind its start. The shim's own return address is
+ * certain, and the bytes before it are the call. Its caller's return address is looked for in the few words behind: an
+ * allocator's own functions have small frames, and in a larger one any word may be left of an older call.
  */
 #include "engine.h"
 #include "nearmiss_trigger.h"
 
 #include <string.h>
 
-enum { CALLS_LOG2 = 16, PROBES = 16, LEARNED_LOG2 = 12, FRAMES_MAX = 64 };
+enum { CALLS_LOG2 = 16, PROBES = 16, LEARNED_LOG2 = 12, FRAMES_MAX = 64, SMALL_FRAME_WORDS = 6 };
 /* Distances: not met yet; larger than a function's stack, or several. */
 enum { UNKNOWN = 0, DISTANCE_MAX = 1 << 20, DIFFERS };
 
@@ -110,6 +113,56 @@ static uint64_t page_of_shim(struct vcpu *v, const struct nearmiss_mailbox *mail
     return t->stack_page;
 }
 
+/* Bytes of the call that ends before `end`; 0: none does, or it has a rare form. */
+static unsigned call_before(const uint8_t *end)
+{
+    const int by_register = end[-2] == 0xff && (end[-1] & 0xf8) == 0xd0;
+    const int by_near_word = end[-3] == 0xff && (end[-2] & 0xf8) == 0x50 && (end[-2] & 7) != 4;
+    const int by_word = end[-6] == 0xff && (end[-5] == 0x15 || ((end[-5] & 0xf8) == 0x90 && (end[-5] & 7) != 4));
+    return end[-5] == 0xe8 ? 5 : by_word ? 6 : by_near_word ? 3 : by_register ? 2 : 0;
+}
+
+/* The number of the call that returns to `behind`, by the bytes before it; -1: there is none. */
+static int64_t unseen(struct vcpu *v, uint64_t behind)
+{
+    enum { LONGEST = 6 };
+    if (behind >> 47 || (behind & 4095) < LONGEST)
+        return -1;
+    const uint64_t page = engine_page(v->index, behind);
+    const uint8_t *at = page == NO_PAGE ? NULL : ram_at(page << 12 | ((behind & 4095) - LONGEST), LONGEST);
+    const unsigned size = at ? call_before(at + LONGEST) : 0;
+    if (!size)
+        return -1;
+    struct insn_identity identity = {.vaddr = behind - size, .paddr = page << 12 | ((behind & 4095) - size),
+                                     .size = (uint8_t)size, .run = 1, .fetched = (uint16_t)size};
+    memcpy(identity.code, at + LONGEST - size, size);
+    int is_new;
+    struct nm_insn *insn = insns_entry(&identity, &is_new);
+    if (insn && is_new) {
+        insn->flags = NM_I_CALL | size << NM_I_FETCHED_SHIFT;
+        insn->task = v->task->address;
+    }
+    return insn ? (int64_t)insn_id(insn) : -1;
+}
+
+/* Notes a call that was never seen, whose return address lies at `slot`; NULL: the word there is none. */
+static const struct call *note_unseen(struct vcpu *v, struct call *c, uint64_t behind, uint64_t slot, uint64_t page)
+{
+    const int64_t insn = unseen(v, behind);
+    if (insn < 0)
+        return NULL;
+    uint32_t distance = UNKNOWN;
+    for (uint32_t word = 1; word <= SMALL_FRAME_WORDS && !distance; word++) {
+        const uint64_t next = slot + 8 * word;
+        const uint64_t there = (next ^ slot) >> 12 ? 0 : word_in(page, next);
+        const struct call *known = there ? find(v->task->mm, there) : NULL;
+        if ((known && known->behind) || (there && unseen(v, there) >= 0))
+            distance = 8 * word;
+    }
+    *c = (struct call){behind, v->task->mm, (uint32_t)insn, distance};
+    return c;
+}
+
 uint32_t callers_on_stack(struct vcpu *v, const struct nearmiss_mailbox *mail)
 {
     struct {
@@ -123,12 +176,13 @@ uint32_t callers_on_stack(struct vcpu *v, const struct nearmiss_mailbox *mail)
             page = engine_page(v->index, slot);
         paged = slot;
         const uint64_t behind = word_in(page, slot);
-        const struct call *c = behind ? find(v->task->mm, behind) : NULL;
-        if (!c || !c->behind || c->distance == DIFFERS)
-            return 0;
+        struct call *place = behind ? find(v->task->mm, behind) : NULL;
+        const struct call *c = place && !place->behind ? note_unseen(v, place, behind, slot, page) : place;
+        if (!c)
+            break;
         frames[count].slot = slot;
         frames[count].insn = c->insn;
-        distance = c->distance;
+        distance = c->distance == DIFFERS ? UNKNOWN : c->distance;
         slot += distance;
     }
     uint32_t context = 0;
