@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { CALLS_LOG2 = 16, PROBES = 16, LEARNED_LOG2 = 12, FRAMES_MAX = 64, SMALL_FRAME_WORDS = 6 };
-/* Distances: not met yet; larger than a function's stack, or several. */
+/* Distances: not seen yet; larger than a function's stack, or several. */
 enum { UNKNOWN = 0, DISTANCE_MAX = 1 << 20, DIFFERS };
 
 struct call {
@@ -145,7 +145,7 @@ static int64_t unseen(struct vcpu *v, uint64_t behind)
     return insn ? (int64_t)insn_id(insn) : -1;
 }
 
-/* Notes a call that was never seen, whose return address lies at `slot`; NULL: the word there is none. */
+/* Notes a call that was never seen, with its return address at `slot`; NULL: the word there is none. */
 static const struct call *note_unseen(struct vcpu *v, struct call *c, uint64_t behind, uint64_t slot, uint64_t page)
 {
     const int64_t insn = unseen(v, behind);

@@ -255,7 +255,7 @@ impl Contended {
     }
 
     /// Returns the wait for a load with a value that is needed, of a line that was used so many instructions and so much
-    /// computation ago. A core that computes for longer than two such waits meets the line at home.
+    /// computation ago. A core that computes for longer than two such waits has the line then.
     fn needed(&self, (apart, computed): (u64, Ticks), stores_too: bool, loss: &Loss) -> Ticks {
         let Needed { cycles, instructions } = loss.needed;
         let figure = self.needed[usize::from(!stores_too)];

@@ -32,7 +32,10 @@ fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {
 }
 
 /// Runs accesses, each so many instructions after the one before; returns the wait of each, and the end.
-fn run(accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>, origin: &[(u32, Origin)]) -> (Vec<u32>, u64) {
+pub(in super::super) fn run(
+    accesses: impl IntoIterator<Item = (u64, Kind, u32, u64, u32)>,
+    origin: &[(u32, Origin)],
+) -> (Vec<u32>, u64) {
     run_on(interval(), accesses, origin)
 }
 
@@ -78,7 +81,7 @@ pub(super) fn run_on(
 }
 
 /// Addresses that no stream has.
-fn scattered(n: u64) -> u64 {
+pub(in super::super) fn scattered(n: u64) -> u64 {
     (n * 7 % 61) * 8192 + (n * 5 % 60) * 64
 }
 
@@ -91,7 +94,7 @@ pub(in super::super) fn from(loads: &[u32], own_chain: Option<Chain>) -> Origin 
 }
 
 /// Loads and their distances.
-fn from_afar(loads: &[(u32, u32)], own_chain: Option<Chain>) -> Origin {
+pub(in super::super) fn from_afar(loads: &[(u32, u32)], own_chain: Option<Chain>) -> Origin {
     let cycles = vec![0.0; loads.len()];
     let (loads, distances) = loads.iter().map(|(id, distance)| (InsnId(*id), *distance)).unzip();
     Origin { loads, distances, cycles, own_chain, ..Origin::default() }
@@ -158,27 +161,6 @@ fn turns_of_a_chain_that_hit_count() {
     let chain = Some(Chain { instructions: 5, cycles: 5.0 });
     let (_, end) = run(loads(11, 50, 300), &[(1, from(&[1], chain))]);
     assert_eq!(end, 50 + 11 * 300 + 10 * (9 * 5 + 1) - 100);
-}
-
-#[test]
-fn what_is_computed_from_a_value_is_waited_for_as_well() {
-    // The second load's address takes 20 cycles from the first one's value, and the next turn's 30 more.
-    let turn = |n: u64| [1, 2].map(|insn| (25, Kind::Load, insn, scattered(2 * n + u64::from(insn)), 300));
-    let behind = |load: u32, cycles: f32| Origin { cycles: vec![cycles], ..from_afar(&[(load, 25)], None) };
-    let (_, end) = run((0..10).flat_map(turn), &[(1, behind(2, 30.0)), (2, behind(1, 20.0))]);
-    assert_eq!(end, 25 + 20 * 300 + 10 * 20 + 9 * 30 - 100);
-}
-
-#[test]
-fn a_value_comes_behind_turns_of_a_search_that_hit() {
-    // A search of eight turns: its first load misses, the others hit. The entry's load misses, the next search begins
-    // with its value.
-    let search =
-        |n: u64| [(5, 1, 0), (39, 2, 1)].map(|(after, insn, at)| (after, Kind::Load, insn, scattered(2 * n + at), 300));
-    let turn = Some(Chain { instructions: 5, cycles: 5.0 });
-    let origins = [(1, from_afar(&[(1, 5), (2, 5)], turn)), (2, from_afar(&[(1, 4)], None))];
-    let (_, end) = run((0..10).flat_map(search), &origins);
-    assert_eq!(end, 5 + 20 * 300 + 10 * 7 * 5 - 100);
 }
 
 #[test]

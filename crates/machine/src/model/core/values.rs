@@ -158,3 +158,7 @@ impl Values {
         &mut self.loads[at]
     }
 }
+
+#[cfg(test)]
+#[path = "values_tests.rs"]
+mod tests;
