@@ -27,7 +27,8 @@ pub(crate) fn chain(graph: &Graph, times: &CoreTimes, start: Node) -> Needed {
 struct Walk<'a> {
     graph: &'a Graph,
     start: Node,
-    /// Where the branches lead back to that are not taken; none: of those around the start, where the first one does.
+    /// Begin of the loop around the start that is left at once: branches back to it are not taken. None: it is the one
+    /// that the first branch around the start leads back to.
     left: Option<u64>,
     /// Addresses that the calls on the way come back to.
     calls: Vec<u64>,
