@@ -130,8 +130,8 @@ struct Values<'a> {
 impl Values<'_> {
     /// The loading instruction itself.
     fn begin(&mut self, instruction: &Instruction) {
-        let computed = table::latency(instruction, self.times);
-        self.write(instruction, Some(computed));
+        let effects = Effects::of(instruction, &mut self.factory);
+        self.write(instruction, &effects, Some(table::latency(instruction, self.times)));
     }
 
     fn run(&mut self, instruction: &Instruction) {
@@ -145,14 +145,13 @@ impl Values<'_> {
         let stored = self.depths.get(&Place::memory(instruction)).filter(|_| loads);
         let stored = stored.map(|depth| depth + self.times.forwarding_cycles);
         let inputs = [of(&self.depths, &effects.values), pointed, stored].into_iter().flatten().reduce(f32::max);
-        self.write(instruction, inputs.map(|depth| depth + table::latency(instruction, self.times)));
+        self.write(instruction, &effects, inputs.map(|depth| depth + table::latency(instruction, self.times)));
     }
 
     /// All that an instruction writes holds a value of this depth, or nothing made of the value.
-    fn write(&mut self, instruction: &Instruction, depth: Option<f32>) {
-        let effects = Effects::of(instruction, &mut self.factory);
-        let info = Summary::of(instruction, self.factory.info(instruction));
-        for register in info.registers().filter(|register| *register != STACK_POINTER) {
+    fn write(&mut self, instruction: &Instruction, effects: &Effects, depth: Option<f32>) {
+        let summary = Summary::of(instruction, self.factory.info(instruction));
+        for register in summary.registers().filter(|register| *register != STACK_POINTER) {
             let kept = self.depths.get(&Place::Register(register)).filter(|_| effects.may_keep(register)).copied();
             self.depths.retain(|place, _| !place.is_named_by(register));
             self.set(Place::Register(register), depth.into_iter().chain(kept).reduce(f32::max));

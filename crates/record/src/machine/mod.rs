@@ -342,7 +342,7 @@ pub struct Contended {
     /// before the next one; none: as any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_addition_cycles: Option<u32>,
-    /// A load of a line that another CPU adds to, where such a chain begins with the value; none: as any.
+    /// A load of a line that another CPU adds to, where a chain of 128 cycles is computed from the value; none: as any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_load_cycles: Option<u32>,
 }

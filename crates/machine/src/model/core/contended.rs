@@ -57,7 +57,7 @@ pub(super) enum Takes {
     AtOnce(Ticks),
 }
 
-/// Access that found its line taken by another CPU.
+/// Access that found its line taken by another CPU, or a load just behind one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loss {
     pub vaddr: u64,

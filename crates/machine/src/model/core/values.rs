@@ -133,7 +133,7 @@ impl Values {
 
     /// Returns when the address is known that is made of a value. Executions of the load behind it that hit the first
     /// level were not reported: if the load is its own origin, each waited for the one before. They never fall further
-    /// behind the core than the value did, which takes no less for an instruction than its chains.
+    /// behind the core than the value did, as the core's pace is at most that of its longest chain.
     fn carried(&self, source: &Source, what: &Reached<'_>) -> Ticks {
         let Source { value, .. } = source;
         let since = what.instructions - value.instructions.min(what.instructions);
