@@ -4,7 +4,6 @@
 //! depend on the blocks added so far and on nothing else, so that a replay gets the answers of the recording.
 
 mod answers;
-mod beside;
 mod effects;
 mod graph;
 mod needed;
@@ -35,9 +34,6 @@ pub struct Origin {
     /// For a load that is its own origin: instructions from one execution to the next, and cycles that the chain takes
     /// for them while it hits the first level.
     pub own_chain: Option<Chain>,
-    /// For a store: bytes from its address to those of all stores of the loop around it, the least and the greatest.
-    /// `None`: the loop is not known, or stores at unknown distances.
-    pub stores: Option<[i64; 2]>,
     /// Addresses of the instructions that compute the values on the way, ascending; of many, the nearest.
     pub through: Vec<u64>,
 }

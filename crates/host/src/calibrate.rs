@@ -1,5 +1,6 @@
 //! Measures this host's latencies. The geometry walked is always the same; the times are what they are.
 
+use super::additions::Additions;
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::core::{self, CoreFigures};
 use super::offsets::{sets_at_one_offset, translation};
@@ -94,13 +95,11 @@ pub fn calibrate(found: &Found) -> Calibration {
         (0..levels.len()).map_while(|i| chase(walk_of_level(&levels, i))).collect::<Vec<f64>>()
     };
     std::thread::scope(|scope| {
-        let mut additions_ns: [Vec<f64>; 6] = Default::default();
+        let mut additions_ns = Additions::<Vec<f64>>::default();
         let mut accesses_ns: [[Vec<f64>; 3]; 3] = Default::default();
         let mut contend = || {
             let takes = scope.spawn(|| neighbour.map(|other| contended::addition_nanoseconds(pair(other)))).join();
-            for (all, more) in additions_ns.iter_mut().zip(takes.ok().flatten().unwrap_or_default()) {
-                all.extend(more);
-            }
+            additions_ns.extend(takes.ok().flatten().unwrap_or_default());
             let takes = scope.spawn(|| neighbour.map(|other| contended::access_nanoseconds(pair(other)))).join();
             let takes = takes.ok().flatten().unwrap_or_default();
             for (all, more) in accesses_ns.iter_mut().flatten().zip(takes.iter().flatten()) {
@@ -143,7 +142,7 @@ pub fn calibrate(found: &Found) -> Calibration {
         let (translation, second_level_reach) = pages.join().unwrap_or_default();
         contend();
         let cycles = |ns: &Vec<f64>| Some(lengthened(ns)?.times(f64::from(far.clock_mhz?) / 1e3));
-        let contended_addition_cycles = additions_ns.each_ref().map(cycles);
+        let contended_addition_cycles = additions_ns.each(|ns| cycles(&ns));
         let contended_cycles = accesses_ns.each_ref().map(|ns| ns.each_ref().map(cycles));
         Calibration {
             clock_mhz: far.clock_mhz,

@@ -1,5 +1,7 @@
 //! Cost of an access to a line that another CPU writes as well: two threads use words of the same lines.
 
+use super::additions::Additions;
+use super::assembled::Assembled;
 use super::chase::SEED;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,6 +10,13 @@ const LINE_WORDS: usize = 8;
 /// Lines that both threads use in the case of several lines. Each finds half of its lines gone then: the other's latest
 /// addition to a line is as likely to have come after the own one as before.
 const LINES: usize = 4;
+/// `add qword [rdi], 1` and `mov rax, [rdi]`
+const FAR_ADDITION: &[u8] = &[0x48, 0x83, 0x07, 0x01];
+const FAR_LOAD: &[u8] = &[0x48, 0x8b, 0x07];
+/// `lea r9, [rcx+1]`, `lea r11, [rcx+1]` and an instruction that does nothing: no one waits for another.
+const BETWEEN: &[u8] = &[0x4c, 0x8d, 0x49, 0x01, 0x4c, 0x8d, 0x59, 0x01, 0x0f, 0x1f, 0x40, 0x00];
+/// Times that those stand between two far accesses: 160 instructions with the loop's own.
+const BETWEEN_TIMES: usize = 52;
 /// Multiplications between two spaced additions, of four cycles each with what they multiply.
 const MULTIPLIED: usize = 15;
 /// Multiplications that begin with the accessed value.
@@ -31,23 +40,30 @@ const IN_PLAY: [usize; 3] = [1, 2, 4];
 const FEWER_WINDOWS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Returns the extra time of an addition to a contended line due to the other CPU, several takes of each case: all to one
-/// line, with a store to a line of its own behind each; to several lines; to one line, without other stores; to one line,
-/// with computation between; and so with a computation that begins with the sum. The last one is that of a load of a line
-/// that the other CPU adds to, with a computation that begins with the value. `pin` puts the first or the second thread
-/// onto its CPU.
+/// Returns the extra time of an addition to a contended line due to the other CPU, several takes of each case; between
+/// stores, all of its time. `pin` puts the first or the second thread onto its CPU.
 ///
 /// A hypervisor moves CPUs nearer and farther within seconds (27 and 180 nanoseconds for one line passed on, on one
 /// virtual machine). Takes of one moment therefore agree without being reliable: spread them over a calibration.
-pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> [Vec<f64>; 6] {
-    let longer = |accesses, lines| beside(&pin, accesses, lines, WINDOWS).map(|(both, alone)| (both - alone).max(0.0));
-    let takes = |accesses, lines, lost: f64| {
-        (0..TAKES).filter_map(|_| longer(accesses, lines)).map(|each| each * lost).collect()
+pub fn addition_nanoseconds(pin: impl Fn(usize) -> bool + Sync) -> Additions<Vec<f64>> {
+    let times = |accesses, lines| (0..TAKES).filter_map(|_| beside(&pin, accesses, lines, WINDOWS)).collect::<Vec<_>>();
+    let longer = |accesses, lines| {
+        times(accesses, lines).into_iter().map(|(both, alone)| (both - alone).max(0.0)).collect::<Vec<_>>()
     };
-    let several = takes([Access::Add; 2], LINES, 2.0);
-    let one = [Access::AddAndStore, Access::Add, Access::Spaced, Access::Needed].map(|access| [access; 2]);
-    let [stored, lone, spaced, needed] = one.map(|accesses| takes(accesses, 1, 1.0));
-    [stored, several, lone, spaced, needed, takes([Access::NeededLoad, Access::Spaced], 1, 1.0)]
+    let all_of = |accesses| times(accesses, 1).into_iter().map(|(both, _)| both).collect::<Vec<_>>();
+    let of_one = |access| longer([access; 2], 1);
+    let far = looping(FAR_LOAD).is_some();
+    Additions {
+        one: of_one(Access::AddAndStore),
+        // Half of the lines are found gone.
+        several: longer([Access::Add; 2], LINES).into_iter().map(|each| 2.0 * each).collect(),
+        lone: of_one(Access::Add),
+        between_stores: all_of([Access::AddBetweenStores; 2]),
+        far: if far { of_one(Access::Far(FAR_ADDITION)) } else { Vec::new() },
+        far_load: if far { all_of([Access::Far(FAR_LOAD), Access::Store]) } else { Vec::new() },
+        needed: of_one(Access::Needed),
+        needed_load: longer([Access::NeededLoad, Access::Spaced], 1),
+    }
 }
 
 /// Returns the extra time of a store, an atomic and a load on lines that another CPU writes meanwhile, each with one
@@ -71,6 +87,10 @@ enum Access {
     Add,
     /// An addition, and a store to a line that the other thread does not use.
     AddAndStore,
+    /// An addition, and stores to four lines that the other thread does not use.
+    AddBetweenStores,
+    /// This instruction, and others behind it.
+    Far(&'static [u8]),
     /// An addition and a store to an own line, behind a computation.
     Spaced,
     /// An addition, and a computation that begins with the sum.
@@ -130,16 +150,23 @@ struct User<'a> {
     access: Access,
     /// Number of the own word of a single line.
     own_word: usize,
-    /// A line that no other thread uses.
-    private: Box<Line>,
+    /// Lines that no other thread uses.
+    private: Box<[Line; 4]>,
     /// Sum of the loaded values.
     loaded: u64,
+    /// Loop of a far access.
+    far: Option<Assembled>,
 }
 
 /// A chain of so many multiplications.
 fn multiplied(state: u64, times: usize) -> u64 {
     // With a constant count the compiler makes one multiplication of them all.
     (0..std::hint::black_box(times)).fold(state, |state, _| state.wrapping_mul(MULTIPLIER) ^ 1)
+}
+
+/// A loop of a far access.
+fn looping(access: &[u8]) -> Option<Assembled> {
+    Assembled::looping(&[], &[access, &BETWEEN.repeat(BETWEEN_TIMES)].concat(), &[])
 }
 
 #[repr(align(64))]
@@ -149,10 +176,17 @@ struct Line([AtomicU64; LINE_WORDS]);
 impl<'a> User<'a> {
     fn new(words: &'a [AtomicU64], thread: usize, access: Access) -> Self {
         let state = [SEED, 0xbf58_476d_1ce4_e5b9][thread];
-        User { words, state, access, own_word: thread * LINE_WORDS / 2, private: Box::default(), loaded: 0 }
+        let far = if let Access::Far(access) = access { looping(access) } else { None };
+        User { words, state, access, own_word: thread * LINE_WORDS / 2, private: Box::default(), loaded: 0, far }
     }
 
     fn uses(&mut self) {
+        if let Some(far) = &self.far {
+            let word = self.words[self.own_word].as_ptr();
+            // SAFETY: the code adds to the word or reads it, each in one access, as others do through atomics; it writes
+            // no other memory, and rax, r9 and r11 alone.
+            return unsafe { far.run(word, COUNTED, word, word) };
+        }
         let (words, access, lines) = (self.words, self.access, self.words.len() / LINE_WORDS);
         // In registers, so that an access alone stores to memory.
         let (mut state, mut loaded) = (self.state, self.loaded);
@@ -172,8 +206,13 @@ impl<'a> User<'a> {
                 Access::Add => word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
                 Access::AddAndStore | Access::Spaced => {
                     word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-                    self.private.0[0].store(state, Ordering::Relaxed);
+                    self.private[0].0[0].store(state, Ordering::Relaxed);
                 }
+                Access::AddBetweenStores => {
+                    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+                    self.private.iter().for_each(|line| line.0[0].store(state, Ordering::Relaxed));
+                }
+                Access::Far(_) => {}
                 Access::Needed => {
                     let sum = word.load(Ordering::Relaxed).wrapping_add(1);
                     word.store(sum, Ordering::Relaxed);

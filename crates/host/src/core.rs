@@ -3,6 +3,7 @@
 //! Two misses with filler between them show how far a core looks ahead: while both fit, they overlap (H. Wong,
 //! "Measuring Reorder Buffer Capacity", 2013). With stores for filler the store buffer ends it.
 
+use super::additions::Additions;
 use super::assembled::Assembled;
 use super::chains::side_by_side;
 use super::chase::Cycle;
@@ -42,11 +43,9 @@ pub struct CoreFigures {
     /// Time of an atomic on a line of its own that is far away, as a share of one that waits for another such one.
     #[serde(default)]
     pub atomics_beside: Option<Settled>,
-    /// Cycles of an addition to a line that another CPU adds to as well: to one line, to one of several, to one line by a
-    /// loop that stores to no other, and to one line by loops that compute between, or compute with the sum; and those of
-    /// a load of one line by a loop that computes with the value.
+    /// Cycles of an addition to a line that another CPU adds to as well.
     #[serde(default)]
-    pub contended_addition_cycles: [Option<Settled>; 6],
+    pub contended_addition_cycles: Additions<Option<Settled>>,
     /// Cycles of a store, an atomic and a load of lines that another CPU writes, each with one, two and four lines in play.
     #[serde(default)]
     pub contended_cycles: [[Option<Settled>; 3]; 3],
@@ -88,7 +87,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
         atomics_beside: settled(|| Some(atomics::share_beside_others())),
         // Another CPU has a part in it.
-        contended_addition_cycles: [None; 6],
+        contended_addition_cycles: Additions::default(),
         contended_cycles: [[None; 3]; 3],
         reread_cycles: around::KIBIBYTES.map(|kib| settled(|| Some(around::reread_nanoseconds(kib)? / cycle_ns()?))),
     }

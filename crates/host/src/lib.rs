@@ -2,6 +2,7 @@
 //!
 //! A description is data, and its meaning is in [`nearmiss_machine::describe`]; this crate measures this host.
 
+mod additions;
 mod aliasing;
 mod around;
 mod assembled;

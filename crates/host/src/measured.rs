@@ -32,6 +32,9 @@ const TYPICAL_CONTENDED: Contended = Contended {
     atomic_cycles: [30, 60, 75],
     load_cycles: [4, 15, 25],
     lone_addition_cycles: None,
+    between_stores_cycles: None,
+    far_addition_cycles: None,
+    far_load_cycles: None,
     spaced_addition_cycles: None,
     needed_addition_cycles: None,
     needed_load_cycles: None,
@@ -128,14 +131,14 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         contended_store_cycles: [
             whole(
                 "contended_store",
-                measured.contended_addition_cycles[0],
+                measured.contended_addition_cycles.one,
                 "two CPUs that add to one line, with stores to other lines between",
                 0,
                 TYPICAL.contended_store_cycles[0],
             ),
             whole(
                 "contended_stores",
-                measured.contended_addition_cycles[1],
+                measured.contended_addition_cycles.several,
                 "two CPUs that add to four lines",
                 0,
                 TYPICAL.contended_store_cycles[1],
@@ -167,9 +170,9 @@ fn atomics_ahead(measured: &CoreFigures, sources: &mut Sources) -> bool {
     share.is_some()
 }
 
-/// Cost of an access to one line that another CPU adds to, by its place among the figures; none if it was not measured.
-fn access(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how): (&str, &str)) -> Option<u32> {
-    let measured = measured.contended_addition_cycles[at]?;
+/// Cost of an access to one line that another CPU adds to; none if it was not measured.
+fn access(measured: Option<Settled>, sources: &mut Sources, (name, how): (&str, &str)) -> Option<u32> {
+    let measured = measured?;
     // The spread of what takes no time is only noise.
     let spread = if measured.value < 1.0 { 0.0 } else { measured.spread };
     let (figure, how) = (format!("core.contended.{name}"), format!("two CPUs at one line that {how}"));
@@ -180,16 +183,20 @@ fn access(measured: &CoreFigures, at: usize, sources: &mut Sources, (name, how):
 fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     let [stores, atomics, loads] = measured.contended_cycles;
     let typical = TYPICAL_CONTENDED;
-    let lone_addition_cycles = access(measured, 2, sources, ("lone_addition", "add to it and store nothing else"));
-    let spaced_addition_cycles =
-        access(measured, 3, sources, ("spaced_addition", "add to it and compute for 60 cycles between"));
+    let additions = &measured.contended_addition_cycles;
+    let mut access = |measured, name, how| access(measured, sources, (name, how));
+    let lone_addition_cycles = access(additions.lone, "lone_addition", "add to it and store nothing else");
+    let between_stores_cycles =
+        access(additions.between_stores, "between_stores", "add to it and store to four other lines between");
+    let far_addition_cycles = access(additions.far, "far_addition", "add to it, with 160 instructions between");
+    let far_load_cycles =
+        access(additions.far_load, "far_load", "load it and store to it, with 160 instructions between two loads");
     let needed_addition_cycles =
-        access(measured, 4, sources, ("needed_addition", "add to it and compute with the sum for 128 cycles"));
+        access(additions.needed, "needed_addition", "add to it and compute with the sum for 128 cycles");
     let needed_load_cycles = access(
-        measured,
-        5,
-        sources,
-        ("needed_load", "add to it, and load it and compute with the value for 128 cycles"),
+        additions.needed_load,
+        "needed_load",
+        "add to it, and load it and compute with the value for 128 cycles",
     );
     let mut cycles = |figure: &str, what: &str, measured: [Option<Settled>; 3], typical: [u32; 3]| {
         // The spread of an access that takes no time is of no use: it has only noise to compare.
@@ -205,7 +212,10 @@ fn contended(measured: &CoreFigures, sources: &mut Sources) -> Contended {
     };
     Contended {
         lone_addition_cycles,
-        spaced_addition_cycles,
+        between_stores_cycles,
+        far_addition_cycles,
+        far_load_cycles,
+        spaced_addition_cycles: None,
         needed_addition_cycles,
         needed_load_cycles,
         store_cycles: cycles("core.contended.store", "stores to words", stores, typical.store_cycles),

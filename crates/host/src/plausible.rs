@@ -117,13 +117,15 @@ impl Sieve {
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
         keep("atomics_ahead", &mut core.atomics_beside, [0.0, 2.0], "of one by one");
-        let [one, many, lone, spaced, needed, needed_load] = &mut core.contended_addition_cycles;
-        keep("contended_store", one, [0.0, 2000.0], "cycles");
-        keep("contended_stores", many, [0.0, 4000.0], "cycles");
-        keep("contended.lone_addition", lone, [0.0, 2000.0], "cycles");
-        keep("contended.spaced_addition", spaced, [0.0, 2000.0], "cycles");
-        keep("contended.needed_addition", needed, [0.0, 4000.0], "cycles");
-        keep("contended.needed_load", needed_load, [0.0, 4000.0], "cycles");
+        let additions = &mut core.contended_addition_cycles;
+        keep("contended_store", &mut additions.one, [0.0, 2000.0], "cycles");
+        keep("contended_stores", &mut additions.several, [0.0, 4000.0], "cycles");
+        keep("contended.lone_addition", &mut additions.lone, [0.0, 2000.0], "cycles");
+        keep("contended.between_stores", &mut additions.between_stores, [0.0, 4000.0], "cycles");
+        keep("contended.far_addition", &mut additions.far, [0.0, 2000.0], "cycles");
+        keep("contended.far_load", &mut additions.far_load, [0.0, 4000.0], "cycles");
+        keep("contended.needed_addition", &mut additions.needed, [0.0, 4000.0], "cycles");
+        keep("contended.needed_load", &mut additions.needed_load, [0.0, 4000.0], "cycles");
         for (kind, all) in ["store", "atomic", "load"].into_iter().zip(&mut core.contended_cycles) {
             all.iter_mut().for_each(|one| keep(&format!("contended.{kind}"), one, [0.0, 4000.0], "cycles"));
         }

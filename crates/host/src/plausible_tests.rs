@@ -1,4 +1,5 @@
 use super::*;
+use crate::additions::Additions;
 use crate::describe::describe;
 use crate::describe::tests::{a_calibration, found_two_sockets};
 use nearmiss_machine::describe::{check, is_assumed};
@@ -136,7 +137,16 @@ prop_compose! {
                 fetch_ahead_instructions: core[6],
                 crowded_store_cycles: core[7],
                 fill_cycles: core[8],
-                contended_addition_cycles: [core[9], core[10], core[1], core[6], core[2], core[3]],
+                contended_addition_cycles: Additions {
+                    one: core[9],
+                    several: core[10],
+                    lone: core[1],
+                    between_stores: core[5],
+                    far: core[6],
+                    far_load: core[7],
+                    needed: core[2],
+                    needed_load: core[3],
+                },
                 atomics_beside: core[2],
                 crowded_addition_cycles: core[11],
                 contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),

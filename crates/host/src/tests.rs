@@ -1,4 +1,5 @@
 use super::*;
+use crate::additions::Additions;
 use crate::{Latencies, LoadError, Settled, TouchFigures, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, parse, render, source_of};
 use std::fs;
@@ -231,7 +232,16 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
         crowded_addition_cycles: None,
-        contended_addition_cycles: [steady(25.4), None, steady(1.2), steady(14.0), steady(300.0), steady(90.0)],
+        contended_addition_cycles: Additions {
+            one: steady(25.4),
+            several: None,
+            lone: steady(1.2),
+            between_stores: steady(34.4),
+            far: steady(31.0),
+            far_load: steady(140.0),
+            needed: steady(300.0),
+            needed_load: steady(90.0),
+        },
         atomics_beside: steady(0.3),
         contended_cycles: [[steady(0.4), steady(9.0), steady(11.5)], [steady(19.0), None, steady(40.0)], [None; 3]],
         fill_cycles: None,
@@ -256,7 +266,9 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     assert!(is_assumed(&m.sources["core.contended_stores"]));
     let contended = core.contended.expect("figures of contended lines");
     assert_eq!(contended.store_cycles, [0, 9, 12]);
-    assert_eq!((contended.lone_addition_cycles, contended.spaced_addition_cycles), (Some(1), Some(14)));
+    assert_eq!((contended.far_addition_cycles, contended.far_load_cycles), (Some(31), Some(140)));
+    assert_eq!(contended.between_stores_cycles, Some(34));
+    assert_eq!((contended.lone_addition_cycles, contended.spaced_addition_cycles), (Some(1), None));
     assert_eq!((contended.needed_addition_cycles, contended.needed_load_cycles), (Some(300), Some(90)));
     assert!(core.atomics_ahead);
     assert_eq!(contended.atomic_cycles, [30, 60, 75], "three figures are of one measurement, or assumed");

@@ -4,7 +4,6 @@
 //! alone. So a value waits also for the loads ahead of its own that have the same base.
 
 use super::Slice;
-use crate::beside::apart;
 use crate::graph::{Edge, Node};
 use crate::place::number;
 use iced_x86::{Instruction, Register};
@@ -46,4 +45,11 @@ impl Slice<'_> {
 
 fn is_near(one: &Instruction, other: &Instruction) -> bool {
     apart(one, other).is_some_and(|bytes| bytes.unsigned_abs() < NEAR_BYTES)
+}
+
+/// Bytes from the address of one access to that of another by the same registers; `None`: by others.
+fn apart(one: &Instruction, other: &Instruction) -> Option<i64> {
+    let place = |of: &Instruction| (of.segment_prefix(), of.memory_base(), of.memory_index(), of.memory_index_scale());
+    let bytes = other.memory_displacement64().wrapping_sub(one.memory_displacement64()) as i64;
+    (place(one) == place(other)).then_some(bytes)
 }

@@ -11,7 +11,6 @@ mod returns;
 mod states;
 mod turns;
 
-use crate::beside;
 use crate::effects::Effects;
 use crate::graph::{Graph, Node};
 use crate::place::{RegisterNumber, STACK_POINTER, ValuePlace};
@@ -110,8 +109,7 @@ impl Slice<'_> {
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
         let mut through = self.through.clone();
         through.sort_unstable();
-        let stores = beside::stores(self.graph, self.start);
-        Origin { loads, distances, cycles, unknown: self.states.unknown(), own_chain, stores, through }
+        Origin { loads, distances, cycles, unknown: self.states.unknown(), own_chain, through }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Distance) {

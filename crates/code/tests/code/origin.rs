@@ -151,13 +151,3 @@ fn branches_are_decided_by_what_they_compare_and_by_their_targets() {
     functions.decides("dispatch_jump", &["dispatch_code", "dispatch_jump"]);
     functions.decides("method_call", &["method_table", "method_entry"]);
 }
-
-#[test]
-fn stores_of_one_loop_lie_apart_by_their_addresses() {
-    let mut functions = Functions::of("stores.s");
-    let mut apart = |label| functions.origin(label).stores;
-    assert_eq!((apart("lone_addition"), apart("fields_middle")), (Some([0, 0]), Some([-8, 56])));
-    for unknown in ["two_objects_store", "spilled_store", "calling_store", "straight_store"] {
-        assert_eq!(apart(unknown), None, "{unknown}");
-    }
-}

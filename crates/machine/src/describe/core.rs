@@ -60,6 +60,9 @@ fn contended_ranges(core: &Core) -> Result<(), Problem> {
     ];
     let optional = [
         ("lone_addition_cycles", contended.lone_addition_cycles),
+        ("between_stores_cycles", contended.between_stores_cycles),
+        ("far_addition_cycles", contended.far_addition_cycles),
+        ("far_load_cycles", contended.far_load_cycles),
         ("spaced_addition_cycles", contended.spaced_addition_cycles),
         ("needed_addition_cycles", contended.needed_addition_cycles),
         ("needed_load_cycles", contended.needed_load_cycles),

@@ -68,6 +68,9 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     let optional = |of: Contended| {
         let figures = [
             ("core.contended.lone_addition", of.lone_addition_cycles),
+            ("core.contended.between_stores", of.between_stores_cycles),
+            ("core.contended.far_addition", of.far_addition_cycles),
+            ("core.contended.far_load", of.far_load_cycles),
             ("core.contended.spaced_addition", of.spaced_addition_cycles),
             ("core.contended.needed_addition", of.needed_addition_cycles),
             ("core.contended.needed_load", of.needed_load_cycles),

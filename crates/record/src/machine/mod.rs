@@ -334,8 +334,20 @@ pub struct Contended {
     /// in its store buffer; none: as any store behind a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lone_addition_cycles: Option<u32>,
-    /// A store behind a load of its line, or a load, by a core that computes for 60 cycles between two such accesses to
-    /// one line; none: the core waits for what is left of a transfer.
+    /// From one addition to one line to the next, with stores to four other lines between; none: by what one such store
+    /// makes of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_stores_cycles: Option<u32>,
+    /// A store behind a load of its word, with 160 instructions between two such additions to one line; none: by
+    /// `spaced_addition_cycles`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_addition_cycles: Option<u32>,
+    /// From one load to the next of one line that another CPU stores to, with 160 instructions between; none: as a load
+    /// of bytes that the core has just stored to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_load_cycles: Option<u32>,
+    /// In older files: a store behind a load of its line, or a load, by a core that computes for 60 cycles between two
+    /// such accesses to one line; none: the core waits for what is left of a transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spaced_addition_cycles: Option<u32>,
     /// A store behind a load of its line, or that load, where a chain of 128 cycles is computed from the loaded value
@@ -362,6 +374,9 @@ impl Core {
             atomic_cycles: [several; 3],
             load_cycles: [0; 3],
             lone_addition_cycles: None,
+            between_stores_cycles: None,
+            far_addition_cycles: None,
+            far_load_cycles: None,
             spaced_addition_cycles: None,
             needed_addition_cycles: None,
             needed_load_cycles: None,

@@ -11,6 +11,7 @@ fn behind_a_load() -> (Interval, u64) {
         kind: Kind::Load,
         insn: 1,
         vaddr: 0x1000,
+        size: 8,
         latency_cycles: 200,
         missed: 7,
         reread: None,

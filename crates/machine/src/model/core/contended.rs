@@ -7,24 +7,32 @@
 //! goes on within its window, so that the accesses gathered meanwhile get through together. And a core that computes
 //! between two uses does so while the other CPU has the line: the time from one use to the next is that of a transfer or
 //! that of the computation, whichever is longer. On one line fewer accesses are gathered the longer a core computes, so
-//! that the time grows towards that of several lines. Plain accesses to one line are the exception: a few cycles of each
-//! remain, however long the core computes.
+//! that the time grows towards that of several lines.
 //!
 //! No manual gives these times, so a machine file has the cost of an access on one line, two and four, as two CPUs do
-//! nothing else (`experiments/cycles/contended-lines.txt`). `experiments/cycles/spaced-lines.txt` has the times of CPUs
-//! that compute.
+//! nothing else (`experiments/cycles/contended-lines.txt`).
+//!
+//! Plain accesses to one line go by instructions (`experiments/cycles/far-uses.txt`). All loads of the line in a core's
+//! window wait for it together, and have left the window when the next loads find it gone: from one load to the next it
+//! takes a share of that round, as large as the share of the window between them, or the computation, whichever is
+//! longer. A load of bytes that the core has just stored to ([`OwnBytes`]) has its value without the line. A few cycles
+//! remain then, the more the more instructions lie between two uses.
 //!
 //! All of that regards accesses that the core need not wait for. A computation that begins with the value waits for the
 //! line, and the other CPU takes it again meanwhile: such an access costs more the longer the computation is, up to more
 //! than a transfer. The code shows how long it is (`CodeMap::needed` of [`nearmiss_code`]).
 //!
 //! An addition to a word that nobody else uses takes its value from the core's own store, which waits in the buffer. It
-//! costs next to nothing if the loop around it stores to that line alone: the line comes and takes all stores at once.
-//! With a store to another line between, the stores leave in turn, and each needs the line again.
+//! costs next to nothing if the core stores to that line alone: the line comes and takes all stores at once. With a store
+//! to another line between, the stores leave in turn ([`Leaving`]), those to other lines as well, and each takes some
+//! cycles: from one use of the line to the next it is these or the computation, whichever is longer
+//! (`experiments/cycles/far-uses.txt`).
 //!
 //! Where the uses of a line lie so far apart that no core has two of them under way, the line is handed over: its
 //! transfer is a miss like any other, requested ahead and beside others.
 
+use super::leaving::Leaving;
+use super::own_bytes::OwnBytes;
 use super::{Ticks, ticks};
 use nearmiss_code::Needed;
 use nearmiss_record::machine::{Core, Machine};
@@ -37,11 +45,17 @@ const WINDOWS: u64 = 2;
 /// Computation between two accesses in the measurement of the figures.
 const ADDITION_COMPUTES: Ticks = ticks(10);
 const ATOMIC_COMPUTES: Ticks = ticks(25);
-/// Computation between two spaced accesses in the measurement of theirs.
-const SPACED: Ticks = ticks(60);
+/// Turns in which the stores of the measurements leave: an addition with one store to another line, and with four.
+const TURNS_OF_ONE: Ticks = 2;
+const TURNS_OF_FOUR: Ticks = 5;
+/// Instructions between two far accesses in the measurement of theirs, and in that of older files.
+const FAR_INSTRUCTIONS: f64 = 160.0;
+const SPACED_INSTRUCTIONS: f64 = 65.0;
 /// Cycles computed from the value in the measurement of needed accesses, and the least that make a difference.
 const NEEDED: f64 = 128.0;
 const LEAST_NEEDED: f64 = 32.0;
+/// Transfers from one loss of a contended line to the next, at most: to the other CPU, and back.
+const TRANSFERS_OF_A_TURN: Ticks = 2;
 /// Lines with a record of their latest losses.
 const REMEMBERED: usize = 1 << 8;
 /// Latest losses that the number of lines in play is taken from.
@@ -66,6 +80,8 @@ pub(super) struct Loss {
     pub instructions: u64,
     /// Cycles of the transfer.
     pub latency_cycles: u32,
+    /// Bytes of the access.
+    pub size: u32,
     /// Of a load: what is computed from its value.
     pub needed: Needed,
 }
@@ -91,15 +107,31 @@ struct Lost {
     stored: Moment,
     /// The latest load that found it gone.
     loaded: Moment,
-    /// Computation before that load, and its wait; 0 behind the store that they are a part of.
+    /// Instructions and computation before that load, and its wait; 0 behind the store that they are a part of.
+    load_apart: u64,
     load_computed: Ticks,
     load_took: Ticks,
-    /// Instructions and computation between that load and the use before, and all waits for the line since.
+    /// Instructions and computation between the latest use and the one before, and all waits for the line since.
     apart: u64,
     computed: Ticks,
     took: Ticks,
-    /// The latest store was of a loop that stores to no other line.
-    lone: bool,
+    /// Stores of the core up to the latest one to the line.
+    leaving: Leaving,
+    own: OwnBytes,
+}
+
+impl Lost {
+    /// Instructions from the latest use to this one.
+    fn apart(&self, loss: &Loss) -> u64 {
+        loss.instructions.saturating_sub(self.loaded.instructions.max(self.stored.instructions))
+    }
+}
+
+/// Instructions and computation between two uses of a line.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    apart: u64,
+    computed: Ticks,
 }
 
 /// Cost of an access by the lines in play: one, two, more.
@@ -111,10 +143,14 @@ pub(super) struct Contended {
     line_shift: u32,
     /// A store behind a load of its line.
     additions: Figures,
-    /// A store behind a load of its line, of a loop that stores to no other.
+    /// A store behind a load of its line, of a core that stores to no other.
     lone_addition: Ticks,
-    /// A plain access to one line by a core that computes between, if it was measured.
-    spaced: Option<Ticks>,
+    /// A turn of the stores that leave the buffer, some of them to one contended line.
+    turn: Ticks,
+    /// An addition to one line by the instructions since the use before, if it was measured; and from one load to the
+    /// next, of bytes that the core has not stored to.
+    far_addition: Option<f64>,
+    far_load: f64,
     /// A load with a value that is needed for long: of a line that the core stores to as well, and of another.
     needed: [Ticks; 2],
     stores: Figures,
@@ -122,10 +158,11 @@ pub(super) struct Contended {
     loads: Figures,
     /// Cycles of a transfer within the node, which the figures are for.
     transfer_cycles: u32,
-    /// Instructions between two uses of a contended line, at most.
-    together: u64,
+    /// Instructions of the core's window.
+    window: u64,
     /// Losses by the line's number.
     lost: Vec<Lost>,
+    leaving: Leaving,
     /// Lines of the latest losses, and how many there were.
     latest: [u64; IN_PLAY],
     losses: usize,
@@ -141,15 +178,18 @@ impl Contended {
             line_shift: machine.data_cache(1).map_or(6, |cache| cache.line.0.max(1).ilog2()),
             additions: of([one, several, several]),
             lone_addition: ticks(others.lone_addition_cycles.unwrap_or(one).into()),
-            spaced: others.spaced_addition_cycles.map(|cycles| ticks(cycles.into())),
+            turn: turn(one, &others),
+            far_addition: far_addition(&others),
+            far_load: others.far_load_cycles.map_or(0.0, |cycles| by_instruction(cycles, FAR_INSTRUCTIONS)),
             needed: [others.needed_addition_cycles, others.needed_load_cycles]
                 .map(|cycles| ticks(cycles.unwrap_or_default().into())),
             stores: of(others.store_cycles),
             atomics: of(others.atomic_cycles),
             loads: of(others.load_cycles),
             transfer_cycles: machine.latency.core_modified_cycles.max(1),
-            together: WINDOWS * u64::from(core.window_instructions),
+            window: u64::from(core.window_instructions).max(1),
             lost: vec![Lost { line: NONE, ..Lost::default() }; REMEMBERED],
+            leaving: Leaving::default(),
             latest: [NONE; IN_PLAY],
             losses: 0,
             done: 0,
@@ -160,20 +200,21 @@ impl Contended {
     pub fn loads(&mut self, loss: &Loss) -> Option<Ticks> {
         let before = self.known(loss);
         let in_play = self.loses(loss);
-        let computed = loss.now.saturating_sub(self.done);
+        let since = Since { apart: before.apart(loss), computed: loss.now.saturating_sub(self.done) };
         // A CPU that stores to the line as well holds it meanwhile, as one that adds to it.
         let stores_too = self.again(before.stored, loss);
-        let apart =
-            loss.instructions - before.loaded.instructions.max(before.stored.instructions).min(loss.instructions);
-        let held = if stores_too { self.additions(before.lone)[in_play] } else { Ticks::MAX };
-        let figures = self.loads.map(|cycles| cycles.min(held));
         let takes = self.again(before.loaded, loss).then(|| {
-            let needed = self.needed((apart, computed), stores_too, loss);
-            self.plain(computed, figures, in_play, loss).max(needed)
+            let needed = self.needed(since, stores_too, loss);
+            needed.max(match self.far_addition {
+                Some(_) if in_play == 0 => self.load_of_one_line(since, &before, stores_too, loss),
+                _ => self.load(since, in_play, stores_too, loss),
+            })
         });
         let took = self.goes_on(loss, takes);
-        let (load_computed, load_took) = (computed, took);
-        self.remember(Lost { loaded: Moment::of(loss), load_computed, load_took, apart, computed, took, ..before });
+        let Since { apart, computed } = since;
+        let (load_apart, load_computed, load_took) = (apart, computed, took);
+        let loaded = Moment::of(loss);
+        self.remember(Lost { loaded, load_apart, load_computed, load_took, apart, computed, took, ..before });
         takes
     }
 
@@ -183,46 +224,83 @@ impl Contended {
         self.losses > 0 && self.latest.contains(&(vaddr >> self.line_shift))
     }
 
-    /// Handles a load that found the line, which another access of this core may have waited for just before: the value
-    /// is needed as that of the access that found the line gone. Returns its cost beyond what that one had.
+    /// Handles a load that found the line, which another access of this core may have waited for just before: it waits as
+    /// the access that found the line gone. Returns its cost beyond what that one had.
     pub fn hits(&mut self, load: &Loss) -> Ticks {
         let before = self.known(load);
-        let just_came = before.loaded.now > 0 && load.now <= self.done + ticks(self.transfer_cycles.into());
-        if load.needed.cycles == 0 || !just_came || !self.again(before.loaded, load) {
+        let lost = before.loaded.now.max(before.stored.now);
+        let just_came = lost > 0 && load.now <= self.done + ticks(self.transfer_cycles.into());
+        let [loads_too, stores_too] = [before.loaded, before.stored].map(|moment| self.again(moment, load));
+        if !just_came || !loads_too && !stores_too {
             return 0;
         }
-        let stores_too = self.again(before.stored, load);
-        let takes = self.needed((before.apart, before.computed), stores_too, load);
-        let more = takes.saturating_sub(before.took);
+        let since = Since { apart: before.apart, computed: before.computed };
+        let needed = if loads_too { self.needed(since, stores_too, load) } else { 0 };
+        let one_line = self.far_addition.is_some() && self.in_play() == 0 && !self.is_own(&before, load);
+        let far = if one_line { self.load_of_one_line(since, &before, stores_too, load) } else { 0 };
+        let more = needed.max(far).saturating_sub(before.took);
         self.done += more;
         self.remember(Lost { took: before.took + more, ..before });
         more
     }
 
-    /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended. `lone`: the loop
-    /// around it stores to no other line.
-    pub fn stores(&mut self, loss: &Loss, lone: bool) -> Option<Takes> {
-        let before = self.known(loss);
+    /// A store to this address is put behind the others, be it a hit or not.
+    #[inline]
+    pub fn buffers(&mut self, vaddr: u64) {
+        self.leaving.store(vaddr >> self.line_shift);
+    }
+
+    /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended.
+    pub fn stores(&mut self, loss: &Loss) -> Option<Takes> {
+        let before = self.stored(loss);
         let in_play = if before.loaded.now > 0 { self.in_play() } else { self.loses(loss) };
+        let apart = before.apart(loss) + before.load_apart;
         let computed = loss.now.saturating_sub(self.done) + before.load_computed;
         // The load's wait is a part of this store's, and of no later one's.
-        self.remember(Lost { stored: Moment::of(loss), lone, load_computed: 0, load_took: 0, ..before });
+        let now =
+            Lost { stored: Moment::of(loss), load_apart: 0, load_computed: 0, load_took: 0, apart, computed, ..before };
+        self.remember(Lost { leaving: self.leaving, ..now });
         if !self.again(before.stored, loss) {
             self.goes_on(loss, None);
             return None;
         }
+        let turns = if in_play == 0 { self.turn * self.leaving.turns_since(&before.leaving) } else { 0 };
         if before.loaded.now == 0 {
-            return Some(Takes::InTheBuffer(self.farther(self.stores[in_play], loss)));
+            return Some(Takes::InTheBuffer(self.farther(self.stores[in_play].max(turns), loss)));
         }
-        let mut figures = self.additions(lone);
-        if !lone {
-            // Stores to other lines keep the time from one use to the next as long as it was measured.
-            figures[0] += ADDITION_COMPUTES.saturating_sub(computed);
-        }
-        let takes = self.plain(computed, figures, in_play, loss).saturating_sub(before.load_took);
+        let in_turn = turns.saturating_sub(computed).min(self.additions[2]);
+        let takes = self.addition(Since { apart, computed }, in_play, loss) + self.farther(in_turn, loss);
+        let takes = takes.saturating_sub(before.load_took);
         self.goes_on(loss, Some(takes));
-        let known = self.known(loss);
-        self.remember(Lost { took: before.took + takes, ..known });
+        self.remember(Lost { leaving: self.leaving, took: before.load_took + takes, ..now });
+        Some(Takes::AtOnce(takes))
+    }
+
+    /// Notes the bytes that a store writes; returns what is known of its line.
+    fn stored(&self, store: &Loss) -> Lost {
+        let mut known = self.known(store);
+        known.own.store(store.instructions / self.window, self.bytes(store));
+        known
+    }
+
+    /// Handles a store that found the line, which this core lost a moment ago: it leaves in turn, as all between two
+    /// losses. Returns its cost, if it has one.
+    pub fn stores_again(&mut self, store: &Loss) -> Option<Takes> {
+        let before = self.stored(store);
+        let lost = before.stored.now.max(before.loaded.now);
+        self.remember(before);
+        let lately =
+            before.stored.now > 0 && store.now <= lost + TRANSFERS_OF_A_TURN * ticks(self.transfer_cycles.into());
+        let turns = self.turn * self.leaving.turns_since(&before.leaving);
+        if !lately || turns == 0 || self.in_play() > 0 || !self.again(before.stored, store) {
+            return None;
+        }
+        self.remember(Lost { leaving: self.leaving, ..before });
+        if before.loaded.now == 0 {
+            return Some(Takes::InTheBuffer(turns));
+        }
+        let takes = turns.saturating_sub(store.now.saturating_sub(self.done)).min(self.additions[2]);
+        self.goes_on(store, Some(takes));
         Some(Takes::AtOnce(takes))
     }
 
@@ -238,25 +316,64 @@ impl Contended {
         takes
     }
 
-    /// Returns the figures of additions by a loop that stores to no other line, or by others.
-    fn additions(&self, lone: bool) -> Figures {
-        let [one, two, more] = self.additions;
-        [if lone { self.lone_addition } else { one }, two, more]
+    /// Returns the wait for a load by the figures of so many lines in play.
+    fn load(&self, since: Since, in_play: usize, stores_too: bool, loss: &Loss) -> Ticks {
+        let held = if stores_too { self.additions()[in_play] } else { Ticks::MAX };
+        let figures = self.loads.map(|cycles| cycles.min(held));
+        self.beyond(since.computed, figures[in_play], figures[2], ADDITION_COMPUTES, loss)
     }
 
-    /// Returns the wait for a plain access.
-    fn plain(&self, computed: Ticks, figures: Figures, in_play: usize, loss: &Loss) -> Ticks {
-        let Some(spaced) = self.spaced.filter(|_| in_play == 0) else {
-            return self.beyond(computed, figures[in_play], figures[2], ADDITION_COMPUTES, loss);
-        };
-        let share = (computed.saturating_sub(ADDITION_COMPUTES) as f64 / SPACED as f64).min(1.0);
-        let takes = figures[0] as f64 + (spaced as f64 - figures[0] as f64) * share;
-        self.farther(takes.round() as Ticks, loss)
+    /// Returns the wait for a load of the one line in play.
+    fn load_of_one_line(&self, since: Since, before: &Lost, stores_too: bool, loss: &Loss) -> Ticks {
+        let left = self.left(since, loss);
+        if stores_too && self.is_own(before, loss) {
+            return left;
+        }
+        let measured = ADDITION_COMPUTES + self.loads[0];
+        let from_use_to_use = measured.max((self.far_load * since.apart as f64) as Ticks);
+        let figure = if stores_too { self.additions[2] } else { self.loads[2] };
+        left.max(self.farther(from_use_to_use.saturating_sub(since.computed).min(figure), loss))
+    }
+
+    /// Returns the wait for an addition, the load included.
+    fn addition(&self, since: Since, in_play: usize, loss: &Loss) -> Ticks {
+        let figures = self.additions();
+        match self.far_addition {
+            Some(_) if in_play == 0 => self.left(since, loss),
+            _ => self.beyond(since.computed, figures[in_play], figures[2], ADDITION_COMPUTES, loss),
+        }
+    }
+
+    /// Returns what is left of a transfer where the core has the value of its own store: nothing where it computes for
+    /// as long as the line takes to the other CPU and back.
+    fn left(&self, since: Since, loss: &Loss) -> Ticks {
+        let (far, transfer) = (self.far_addition.unwrap_or_default() * since.apart as f64, self.additions[2]);
+        let left = (far as Ticks).clamp(self.lone_addition.min(transfer), transfer);
+        self.farther(left.min((2 * transfer).saturating_sub(since.computed)), loss)
+    }
+
+    /// Whether the core has just stored to all bytes of a load.
+    fn is_own(&self, before: &Lost, load: &Loss) -> bool {
+        before.own.cover(load.instructions / self.window, self.bytes(load))
+    }
+
+    /// Bytes of an access as bits, those of its line in 64 parts.
+    fn bytes(&self, access: &Loss) -> u64 {
+        let part = self.line_shift.saturating_sub(6);
+        let begins = (access.vaddr & ((1 << self.line_shift) - 1)) >> part;
+        let parts = u64::from(access.size.max(1)).div_ceil(1 << part).min(64);
+        (u64::MAX >> (64 - parts)) << (begins & 63)
+    }
+
+    /// Returns the figures of additions by a core that stores to no other line.
+    fn additions(&self) -> Figures {
+        let [_, two, more] = self.additions;
+        [self.lone_addition, two, more]
     }
 
     /// Returns the wait for a load with a value that is needed, of a line that was used so many instructions and so much
     /// computation ago. A core that computes for longer than two such waits has the line then.
-    fn needed(&self, (apart, computed): (u64, Ticks), stores_too: bool, loss: &Loss) -> Ticks {
+    fn needed(&self, Since { apart, computed }: Since, stores_too: bool, loss: &Loss) -> Ticks {
         let Needed { cycles, instructions } = loss.needed;
         let figure = self.needed[usize::from(!stores_too)];
         // No more was computed from the last value than ran since.
@@ -287,7 +404,7 @@ impl Contended {
     fn again(&self, before: Moment, loss: &Loss) -> bool {
         let has_figures = [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4];
         let recent = before.now > 0 && loss.now.saturating_sub(before.now) <= WITHIN;
-        has_figures && recent && loss.instructions.saturating_sub(before.instructions) <= self.together
+        has_figures && recent && loss.instructions.saturating_sub(before.instructions) <= WINDOWS * self.window
     }
 
     fn known(&self, loss: &Loss) -> Lost {
@@ -318,6 +435,24 @@ impl Contended {
     fn farther(&self, takes: Ticks, loss: &Loss) -> Ticks {
         let farther = f64::from(loss.latency_cycles) / f64::from(self.transfer_cycles);
         (takes as f64 * farther.max(1.0)).round() as Ticks
+    }
+}
+
+/// Returns the ticks of an addition by the instructions since the one before.
+fn far_addition(others: &nearmiss_record::machine::Contended) -> Option<f64> {
+    let far = others.far_addition_cycles.map(|cycles| by_instruction(cycles, FAR_INSTRUCTIONS));
+    far.or_else(|| others.spaced_addition_cycles.map(|cycles| by_instruction(cycles, SPACED_INSTRUCTIONS)))
+}
+
+fn by_instruction(cycles: u32, instructions: f64) -> f64 {
+    ticks(cycles.into()) as f64 / instructions
+}
+
+/// Returns the turn of a store that leaves in turn.
+fn turn(one: u32, others: &nearmiss_record::machine::Contended) -> Ticks {
+    match others.between_stores_cycles {
+        Some(cycles) => ticks(cycles.into()) / TURNS_OF_FOUR,
+        None => (ticks(one.into()) + ADDITION_COMPUTES) / TURNS_OF_ONE,
     }
 }
 

@@ -24,6 +24,8 @@ pub(in crate::model) struct Waiting<'a> {
     pub kind: Kind,
     pub insn: u32,
     pub vaddr: u64,
+    /// Bytes of the reference.
+    pub size: u32,
     /// Cycles until the line is there, the wait for the bus included.
     pub latency_cycles: u32,
     /// Levels that the reference missed, a bit each.
@@ -157,13 +159,14 @@ impl Interval {
         self.walked > 0
     }
 
-    /// Whether a store waits for the stores before it, be it a hit or not.
+    /// A store is put behind the others. Returns whether it may wait for them, be it a hit or not.
     #[inline]
-    pub fn crowds(&self, vaddr: u64, instructions: u64) -> bool {
-        self.crowded.crowd(vaddr, instructions)
+    pub fn buffers(&mut self, vaddr: u64, instructions: u64) -> bool {
+        self.contended.buffers(vaddr);
+        self.crowded.crowd(vaddr, instructions) || self.contended.is_in_play(vaddr)
     }
 
-    /// Whether a load may wait for a line that another CPU has given up a moment ago, be it a hit or not.
+    /// Whether a load or store may wait for a line that another CPU has given up a moment ago, be it a hit or not.
     #[inline]
     pub fn contends(&self, vaddr: u64) -> bool {
         self.contended.is_in_play(vaddr)
@@ -255,8 +258,11 @@ impl Interval {
         if what.missed != 0 {
             self.crowded.pushes_out(what.vaddr, what.instructions);
         }
-        let lone = self.is_lone(what);
-        let contended = loss(what, begins).and_then(|loss| self.contended.stores(&loss, lone));
+        let contended = match loss(what, begins) {
+            Some(loss) => self.contended.stores(&loss),
+            None if what.missed == 0 => self.contended.stores_again(&access_of(what, begins)),
+            None => None,
+        };
         let there = match contended {
             Some(Takes::AtOnce(ticks)) => return self.store_at_once(what, takes, ticks),
             Some(Takes::InTheBuffer(ticks)) => {
@@ -267,13 +273,6 @@ impl Interval {
         };
         self.stored = there.max(self.stored + takes);
         self.charge(what, self.stored, self.store_window)
-    }
-
-    /// Whether all stores of the loop around a store go to its line.
-    fn is_lone(&self, what: &Waiting<'_>) -> bool {
-        let lines = |bytes: i64| what.vaddr.wrapping_add_signed(bytes) >> self.line_log2;
-        let beside = what.origin.and_then(|origin| origin.stores);
-        beside.is_some_and(|bytes| bytes.map(lines) == [what.vaddr >> self.line_log2; 2])
     }
 
     /// Handles a store with its line requested at its turn: no other wait of the core overlaps with it.
@@ -399,7 +398,7 @@ fn loss(what: &Waiting<'_>, begins: Ticks) -> Option<Loss> {
 
 fn access_of(what: &Waiting<'_>, begins: Ticks) -> Loss {
     let (vaddr, instructions, latency_cycles) = (what.vaddr, what.instructions, what.latency_cycles);
-    Loss { vaddr, now: begins, instructions, latency_cycles, needed: what.needed }
+    Loss { vaddr, now: begins, instructions, latency_cycles, size: what.size, needed: what.needed }
 }
 
 /// The level that has the line, counted from the second on; memory comes last.

@@ -41,7 +41,9 @@ mod contended;
 mod crowded;
 mod front_end;
 mod interval;
+mod leaving;
 mod mispredicted;
+mod own_bytes;
 mod page_table;
 mod streams;
 mod translation;
@@ -99,16 +101,16 @@ impl Core {
         }
     }
 
-    /// A store: whether it waits for the stores before it, be it a hit or not.
+    /// A store is put behind the others: whether it may wait for them, be it a hit or not.
     #[inline(always)]
-    pub fn crowds(&self, vaddr: u64, instructions: u64) -> bool {
+    pub fn buffers(&mut self, vaddr: u64, instructions: u64) -> bool {
         match self {
             Core::Share { .. } => false,
-            Core::Interval(interval) => interval.crowds(vaddr, instructions),
+            Core::Interval(interval) => interval.buffers(vaddr, instructions),
         }
     }
 
-    /// A load: whether it may wait for a line that another CPU has given up a moment ago, be it a hit or not.
+    /// A load or store: whether it may wait for a line that another CPU has given up a moment ago, be it a hit or not.
     #[inline(always)]
     pub fn contends(&self, vaddr: u64) -> bool {
         match self {
@@ -172,7 +174,10 @@ mod tests {
                 atomic_cycles: [30, 50, 60],
                 load_cycles: [3, 5, 6],
                 lone_addition_cycles: Some(2),
-                spaced_addition_cycles: Some(12),
+                between_stores_cycles: Some(60),
+                spaced_addition_cycles: None,
+                far_addition_cycles: Some(32),
+                far_load_cycles: Some(160),
                 needed_addition_cycles: Some(96),
                 needed_load_cycles: Some(64),
             }),

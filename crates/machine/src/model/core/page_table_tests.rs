@@ -63,6 +63,7 @@ fn load(vaddr: u64, instructions: u64, stalls: u64) -> Waiting<'static> {
         kind: Kind::Load,
         insn: 1,
         vaddr,
+        size: 8,
         latency_cycles: 300,
         missed: 7,
         reread: None,

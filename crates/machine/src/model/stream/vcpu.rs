@@ -77,7 +77,7 @@ impl Cpu {
         }
         let walks = self.core.looks_up(record.vaddr(), record.paddr(), self.space);
         match kind {
-            Kind::Store => walks || self.core.crowds(vaddr, self.tally.instructions),
+            Kind::Store => self.core.buffers(vaddr, self.tally.instructions) || walks,
             Kind::Load => walks || self.core.contends(vaddr),
             _ => walks,
         }
@@ -96,7 +96,7 @@ impl Cpu {
     ) {
         let latency_cycles = outcome.stall_cycles;
         let (lost, insn, contends) = (outcome.waited_for_others(), access.record.insn(), self.contends(access));
-        let needs = contends || lost && access.kind == Kind::Load;
+        let needs = (contends || lost) && access.kind == Kind::Load;
         let needed = codes.as_mut().filter(|_| needs).and_then(|codes| codes.needed(insn));
         let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
         outcome.stall_cycles = match &mut self.core {
@@ -105,6 +105,7 @@ impl Cpu {
                 kind: access.kind,
                 insn: insn.0,
                 vaddr: access.vaddr,
+                size: access.size,
                 latency_cycles,
                 missed,
                 reread,
@@ -123,7 +124,7 @@ impl Cpu {
     /// Whether an access may wait for a line that another CPU has just given up.
     #[inline]
     fn contends(&self, access: &Access) -> bool {
-        access.kind == Kind::Load && self.core.contends(access.vaddr)
+        matches!(access.kind, Kind::Load | Kind::Store) && self.core.contends(access.vaddr)
     }
 
     /// Adds the plain references to the tally.
