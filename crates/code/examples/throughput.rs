@@ -77,7 +77,7 @@ impl Loop {
     /// Cycles of a turn by the code's estimate.
     fn estimate(&self, times: CoreTimes) -> f64 {
         let (mut map, id) = self.map(times);
-        let each = map.cycles_per_instruction(id).unwrap_or_default();
+        let each = map.pace(id).unwrap_or_default().cycles;
         f64::from(each) / 65_536.0 * self.instructions() as f64
     }
 
@@ -125,7 +125,7 @@ fn main() {
     let start = Instant::now();
     for _ in 0..QUESTIONS {
         std::hint::black_box(map.origin(std::hint::black_box(id)));
-        std::hint::black_box(map.cycles_per_instruction(id));
+        std::hint::black_box(map.pace(id));
     }
     println!("two answers: {:.1} ns, measured here", start.elapsed().as_secs_f64() * 1e9 / f64::from(QUESTIONS));
 }

@@ -65,6 +65,18 @@ pub struct Needed {
     pub instructions: u32,
 }
 
+/// Pace of code while every access hits the first level, in cycles an instruction, in 1/65536.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// That of the loop around an instruction, or else of its straight code.
+    pub cycles: u32,
+    /// Instructions of a turn of that loop, or of that code.
+    pub instructions: u32,
+    /// That of the loops without an access that lie in the loop or before the code, or in a function called there; none:
+    /// there are none.
+    pub inner: Option<u32>,
+}
+
 /// Times of a core that chains of instructions depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreTimes {
@@ -90,7 +102,7 @@ pub struct KnownCode {
     times: OnceLock<CoreTimes>,
     origins: Arc<Shared<Origin>>,
     decisions: Arc<Shared<Origin>>,
-    paces: Arc<Shared<u32>>,
+    paces: Arc<Shared<Pace>>,
     needed: Arc<Shared<Needed>>,
 }
 
@@ -102,7 +114,7 @@ pub struct CodeMap {
     blocks: u64,
     origins: Answers<Origin>,
     decisions: Answers<Origin>,
-    paces: Answers<u32>,
+    paces: Answers<Pace>,
     needed: Answers<Needed>,
 }
 
@@ -132,9 +144,9 @@ impl CodeMap {
         self
     }
 
-    /// Returns [`CodeMap::cycles_per_instruction`] of all code that came, computed afresh.
+    /// Returns the cycles of a [`CodeMap::pace`] of all code that came, computed afresh.
     pub fn settled_cycles_per_instruction(&self, insn: InsnId) -> Option<u32> {
-        Some(times::per_instruction(&self.graph, &self.times, self.graph.named(insn)?))
+        Some(times::cycles_per_instruction(&self.graph, &self.times, self.graph.named(insn)?))
     }
 
     /// Whether the address of this instruction's access is made of the value that an earlier access of the same walk
@@ -184,12 +196,10 @@ impl CodeMap {
         Some(self.graph.get(self.graph.named(insn)?).instruction.ip())
     }
 
-    /// Cycles an instruction, in 1/65536, of the code around this instruction while every access hits the first level;
-    /// `None`: its code is not known.
-    pub fn cycles_per_instruction(&mut self, insn: InsnId) -> Option<u32> {
+    /// Returns the pace of the code around this instruction; `None`: its code is not known. Recomputed like
+    /// [`CodeMap::origin`].
+    pub fn pace(&mut self, insn: InsnId) -> Option<Pace> {
         let (graph, times) = (&self.graph, &self.times);
-        let found =
-            self.paces.get(insn, self.blocks, || Some(times::per_instruction(graph, times, graph.named(insn)?)));
-        found.copied()
+        self.paces.get(insn, self.blocks, || Some(times::pace(graph, times, graph.named(insn)?))).copied()
     }
 }

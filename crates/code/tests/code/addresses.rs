@@ -45,7 +45,7 @@ fn code_that_never_came_has_no_answer() {
     let mut map = CodeMap::default();
     add(&mut map, 0x7000, 1, CHASE);
     assert_eq!(map.origin(InsnId(0)), None);
-    assert_eq!(map.cycles_per_instruction(InsnId(9)), None);
+    assert_eq!(map.pace(InsnId(9)), None);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn maps_that_share_their_answers_give_what_each_gives_alone() {
     let shared = |times| CodeMap::new(times).sharing(&known);
     let mut ahead = shared(CoreTimes::default());
     let mut pairs = [CoreTimes::default(), dear].map(|times| [CodeMap::new(times), shared(times)]);
-    let answers = |map: &mut CodeMap, id| (map.origin(InsnId(id)).cloned(), map.cycles_per_instruction(InsnId(id)));
+    let answers = |map: &mut CodeMap, id| (map.origin(InsnId(id)).cloned(), map.pace(InsnId(id)));
     for round in 0..40u32 {
         let code = if round % 3 == 0 { SCAN } else { CHASE };
         for map in pairs.iter_mut().flatten().chain([&mut ahead]) {

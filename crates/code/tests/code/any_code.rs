@@ -1,6 +1,6 @@
 //! Any bytes at any place give an answer, the same each time, and soon.
 
-use nearmiss_code::{CodeMap, Needed, Origin};
+use nearmiss_code::{CodeMap, Needed, Origin, Pace};
 use nearmiss_record::code::CodeBlock;
 use nearmiss_record::units::InsnId;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn block() -> impl Strategy<Value = Block> {
     (vaddr, paddr, code(), 0_u32..64).prop_map(|(vaddr, paddr, code, ids)| Block { vaddr, paddr, code, ids })
 }
 
-fn answers(blocks: &[Block]) -> Vec<(Option<Origin>, Option<u32>, Option<Needed>)> {
+fn answers(blocks: &[Block]) -> Vec<(Option<Origin>, Option<Pace>, Option<Needed>)> {
     let mut map = CodeMap::default();
     let mut answers = Vec::new();
     for block in blocks {
@@ -58,7 +58,7 @@ fn answers(blocks: &[Block]) -> Vec<(Option<Origin>, Option<u32>, Option<Needed>
         let payload = CodeBlock::encode(block.paddr, &named, &block.code);
         map.add(&CodeBlock::decode(block.vaddr, &payload).expect("a whole block"));
         let ids = (0..200).chain([u32::MAX]).map(InsnId);
-        answers.extend(ids.map(|id| (map.origin(id).cloned(), map.cycles_per_instruction(id), map.needed(id))));
+        answers.extend(ids.map(|id| (map.origin(id).cloned(), map.pace(id), map.needed(id))));
     }
     answers
 }

@@ -9,8 +9,8 @@ fn assert_turns(source: &str, times: CoreTimes, expected: &[(&str, u32, f64)]) {
     let mut map = CodeMap::new(times);
     assembled.fill(&mut map);
     for &(label, instructions, cycles) in expected {
-        let each = map.cycles_per_instruction(assembled.id(label)).expect("known code");
-        let turn = f64::from(each) / 65_536.0 * f64::from(instructions);
+        let each = map.pace(assembled.id(label)).expect("known code");
+        let turn = f64::from(each.cycles) / 65_536.0 * f64::from(instructions);
         assert!((turn - cycles).abs() < 0.001, "{label}: {turn} cycles a turn, expected {cycles}");
     }
 }
@@ -41,6 +41,25 @@ fn variables_in_memory_cost_the_way_through_the_store_buffer() {
 #[test]
 fn code_without_a_loop_costs_what_its_units_take() {
     assert_turns("optimized.s", NARROW, &[("called_next", 2, 1.0), ("fetched_second", 2, 1.0)]);
+}
+
+#[test]
+fn loops_without_accesses_lie_in_the_loop_around_them() {
+    let assembled = Assembled::new("inner.s");
+    let mut map = CodeMap::new(WIDE);
+    assembled.fill(&mut map);
+    let mut inner = |label| map.pace(assembled.id(label)).expect("known code").inner;
+    // Four cycles in four instructions, and one cycle in two.
+    let [chain, count] = [65_536, 32_768].map(Some);
+    for label in ["mixed_load", "mixed_store", "guarded_store", "calling_store", "straight_store"] {
+        assert_eq!(inner(label), chain, "{label}");
+    }
+    assert_eq!(inner("both_store"), Some((65_536 * 5) / 6));
+    assert_eq!(inner("counted_store"), count);
+    for label in ["summed_load", "summed_store", "plain_store", "early_store"] {
+        assert_eq!(inner(label), None, "{label}");
+    }
+    assert_eq!(map.pace(assembled.id("mixed_store")).map(|pace| pace.instructions), Some(9));
 }
 
 #[test]

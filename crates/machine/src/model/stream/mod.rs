@@ -16,6 +16,7 @@ pub(in crate::model) mod hands;
 pub(in crate::model) mod instructions;
 mod latest_loads;
 pub(in crate::model) mod misses;
+mod pacing;
 pub(in crate::model) mod parting;
 pub(in crate::model) mod placing;
 pub(in crate::model) mod plain;

@@ -5,6 +5,7 @@ use crate::model::engine::{Access, Drained, Quiet};
 use crate::model::stream::instructions::Instructions;
 use crate::model::stream::latest_loads::LatestLoads;
 use crate::model::stream::misses::Misses;
+use crate::model::stream::pacing::Pacing;
 use crate::observer::Observer;
 use crate::observer::Outcome;
 use nearmiss_code::CodeMap;
@@ -22,8 +23,7 @@ pub(in crate::model) struct Cpu {
     pub instructions: Instructions,
     /// Ticks of the instructions, without stalls.
     pub computed: Ticks,
-    /// Ticks of an instruction at the CPU's place in the code.
-    pub pace: Ticks,
+    pub pace: Pacing,
     pub core: Core,
     /// Address space, for virtual tags and pages.
     pub space: u64,
@@ -44,14 +44,14 @@ pub(in crate::model) struct Cpu {
 impl Cpu {
     /// A CPU of this node that has executed nothing. `pace`: ticks of an instruction without known code.
     pub fn new(node: u8, pace: Ticks, core: Core) -> Self {
-        Cpu { space: 1, node, pace, core, ..Cpu::default() }
+        Cpu { space: 1, node, pace: Pacing::new(pace), core, ..Cpu::default() }
     }
 
     /// Counts instructions executed.
     #[inline(always)]
     pub fn executes(&mut self, instructions: u64) {
         self.tally.instructions += instructions;
-        self.computed = self.computed.saturating_add(instructions.saturating_mul(self.pace));
+        self.computed = self.computed.saturating_add(self.pace.executes(instructions));
     }
 
     /// Returns the ticks of the CPU's instructions and stalls.
@@ -63,8 +63,8 @@ impl Cpu {
     /// The CPU gets to the instruction of a record.
     #[inline(always)]
     pub fn reaches_code(&mut self, codes: &mut CodeMap, record: Record) {
-        if let Some(pace) = codes.cycles_per_instruction(record.insn()) {
-            self.pace = Ticks::from(pace);
+        if let Some(pace) = codes.pace(record.insn()) {
+            self.pace.reaches(pace);
         }
     }
 
@@ -98,7 +98,7 @@ impl Cpu {
         let (lost, insn, contends) = (outcome.waited_for_others(), access.record.insn(), self.contends(access));
         let needs = (contends || lost) && access.kind == Kind::Load;
         let needed = codes.as_mut().filter(|_| needs).and_then(|codes| codes.needed(insn));
-        let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace);
+        let (clock, instructions, pace) = (self.clock(), self.tally.instructions, self.pace.lately());
         outcome.stall_cycles = match &mut self.core {
             Core::Share { shown } => ((u64::from(latency_cycles) * *shown) >> 16) as u32,
             Core::Interval(interval) => interval.waits(&Waiting {
