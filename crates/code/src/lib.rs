@@ -68,11 +68,11 @@ pub struct Needed {
 /// Pace of code while every access hits the first level, in cycles an instruction, in 1/65536.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// That of the loop around an instruction, or else of its straight code.
+    /// Pace of the loop around an instruction, or else of its straight code.
     pub cycles: u32,
     /// Instructions of a turn of that loop, or of that code.
     pub instructions: u32,
-    /// That of the loops without an access that lie in the loop or before the code, or in a function called there; none:
+    /// Pace of the loops without an access that lie in the loop or before the code, or in a function called there; none:
     /// there are none.
     pub inner: Option<u32>,
 }
