@@ -83,10 +83,32 @@ fn stores_between_two_additions_leave_in_turn() {
     // Five turns of 12 cycles, as measured; the load's wait of 2 is a part of them.
     assert_eq!(takes(&[5, 5], true, 1, 4)[1], Some(Takes::AtOnce(ticks(60 - 1))));
     assert_eq!(takes(&[5, 5], true, 10, 1)[1], Some(Takes::AtOnce(ticks(24 - 10))));
-    // 60 cycles of computation beyond the 10 of the measurement: spaced, and no store waits.
+    // What is computed takes longer than five turns, and no store waits.
     assert_eq!(takes(&[5, 5], true, 70, 4)[1], Some(Takes::AtOnce(0)));
     assert_eq!(takes(&[5, 5], true, 1, 40)[1], Some(Takes::AtOnce(ticks(70))), "a transfer at most");
     assert_eq!(takes(&[5, 5], false, 30, 4)[1], Some(Takes::InTheBuffer(ticks(60))), "without loads as well");
+}
+
+#[test]
+fn stores_that_find_a_line_lost_a_moment_ago_leave_in_turn_as_well() {
+    let hits = |others: u64, loaded: bool, now: u64| {
+        let mut contended = contended();
+        for now in [1, 2] {
+            if loaded {
+                contended.loads(&loss(5, now));
+            }
+            store_behind(&mut contended, 1, &loss(5, now));
+        }
+        let hit = Loss { instructions: 20, ..loss(5, (contended.done >> 16) + now) };
+        (0..others).for_each(|other| contended.buffers((1000 + other) * 64));
+        contended.buffers(hit.vaddr);
+        contended.stores_again(&hit)
+    };
+    // Two turns of 12 cycles, of which some are computed.
+    assert_eq!([1, 10, 30].map(|now| hits(1, true, now)), [23, 14, 0].map(|wait| Some(Takes::AtOnce(ticks(wait)))));
+    assert_eq!(hits(1, false, 10), Some(Takes::InTheBuffer(ticks(24))));
+    assert_eq!(hits(0, true, 10), None, "no store to another line lies between");
+    assert_eq!(hits(1, true, 2 * u64::from(TRANSFER) + 1), None, "the line was lost long ago");
 }
 
 #[test]
@@ -100,7 +122,7 @@ fn an_older_file_has_one_store_between() {
 }
 
 #[test]
-fn without_figures_of_spaced_accesses_a_core_waits_for_what_is_left_of_a_transfer() {
+fn without_figures_of_far_uses_a_core_waits_for_what_is_left_of_a_transfer() {
     let waits = |computed: u64| {
         let mut contended = Contended { far_addition: None, loads: [0; 3], ..contended() };
         store_behind(&mut contended, 0, &loss(0, 1));
