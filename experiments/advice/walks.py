@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Holds advice and findings on chains of misses, loops over columns and stores past the caches to programs that have the fault,
-to their twins, and to others.
+"""Holds advice and findings on chains of misses, loops over columns, stores past the caches and data larger than a cache to
+programs that have the fault, to their twins, and to others.
 
 Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output of kind D is kept in around.txt)
 
 walks/list.tsv names the programs: A has chains of misses, B loops over columns, D stores past the caches that are read at
-once, C none of these; A-twin, B-twin and D-twin do the same work without the fault. For each: the advice of `nearmiss diagnose`
-on host (modelled), whether it names the function, and the CPU time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
+once, F one object that is larger than a cache (some others have that too, uncounted), C none of these; the twins of each do
+the same work without the fault. For each: the advice of `nearmiss diagnose` on host (modelled), whether it names the function
+or the object's file, and the CPU time (measured, the least of five runs). Status 1 if an advice is missing or wrong.
 """
 import json
 import os
@@ -24,7 +25,8 @@ from traced import NEARMISS, cpu, cpu_s  # noqa: E402
 RUNS = 5
 WINDOW = "60Minsn"
 # Words of the advice, or of the finding's symptom, of each kind.
-KINDS = {"A": "the load before returned", "B": "the inner loop steps by", "D": "wrote past the caches and that are read soon"}
+KINDS = {"A": "the load before returned", "B": "the inner loop steps by", "D": "wrote past the caches and that are read soon",
+         "F": "No placement makes it fit"}
 COMPILERS = {".c": ["cc", "-O2", "-g"], ".cc": ["c++", "-O2", "-g"], ".cpp": ["c++", "-O2", "-g"], ".rs": ["rustc", "-O", "-g"]}
 
 
@@ -60,9 +62,11 @@ def main():
         for name, kind, function in rows:
             program = built(name, place)
             found = advice(program, function)
+            if not kind.startswith("F"):
+                found.pop("F", None)
             good = list(found) == ([kind] if kind in KINDS else [])
             text = found.get(kind, "")
-            share, named = text.split(" ")[0], "names it" if function in text else text[:80]
+            share, named = text.split(" ")[0], "names it" if function in text or f"`{name}." in text else text[:80]
             wrong += not good
             seconds = min(cpu_s([program]) for _ in range(RUNS))
             print(f"{name:24} {kind:7} advice {','.join(found) or 'none':5} {share:5} {named:10} {seconds:6.3f} s  "

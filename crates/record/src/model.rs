@@ -7,6 +7,7 @@
 use crate::machine::Machine;
 pub use crate::object_kind::ObjectKind;
 use crate::policy::{Order, Policy};
+use crate::units::Bytes;
 
 pub use crate::shared_line::{LineSharing, SharedLineRow, Tenant};
 pub use crate::stalls::{RecordedPart, ShareRange, StallRanges, StallSources};
@@ -234,6 +235,10 @@ pub struct ObjectRow {
     pub alignment_bytes: Option<u64>,
     /// Tally of its references (data only).
     pub tally: Tally,
+    /// Misses of this object in caches of other sizes, beside the other data of the command: of references that missed
+    /// the first level, estimated from some of the lines. None where too few of them missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<MissRatioCurve>,
 }
 
 /// A row of the task table.
@@ -307,4 +312,13 @@ pub struct MissRatioCurve {
     pub references: u64,
     /// `(capacity in bytes, misses)`, ascending.
     pub points: Vec<(u64, u64)>,
+}
+
+impl MissRatioCurve {
+    /// Returns the least capacity above `size` that has at most one in `by` of the misses that `size` has.
+    pub fn least_dividing(&self, size: Bytes, by: u64) -> Option<Bytes> {
+        let now = self.points.iter().rev().find(|(bytes, _)| *bytes <= size.0)?.1;
+        let divides = |(bytes, count): &&(u64, u64)| *bytes > size.0 && count.saturating_mul(by) <= now;
+        self.points.iter().find(divides).map(|(bytes, _)| Bytes(*bytes))
+    }
 }

@@ -4,9 +4,8 @@ use super::calls;
 use crate::Traced;
 use crate::page_faults::PageFaults;
 use nearmiss_record::finding::{Base, Finding};
-use nearmiss_record::machine::Machine;
 use nearmiss_record::model::{
-    Columns, InstructionRow, LineSharing, MissClass, ModelRecord, ObjectKind, SharedLineRow, Tenant,
+    Columns, InstructionRow, LineSharing, MissClass, MissRatioCurve, ModelRecord, ObjectKind, SharedLineRow, Tenant,
 };
 use nearmiss_record::symbols::KERNEL_MODULE;
 use nearmiss_record::units::Bytes;
@@ -163,34 +162,42 @@ fn place(row: &InstructionRow) -> String {
     if row.line == 0 { format!("`{}`", row.function) } else { format!("`{}` ({file}:{})", row.function, row.line) }
 }
 
-/// One object that is larger than the last cache, which misses for that.
+/// One object that is larger than the cache in which its parts are looked for again, beyond the first level.
 fn beyond_reach(model: &ModelRecord) -> Option<String> {
-    let (level, last) = last_level(&model.machine)?;
     let waits = Waits::new(model);
     let share = |cycles: u64| cycles as f64 / model.totals.cycles.max(1) as f64;
-    let outermost = model.totals.levels.len().saturating_sub(1);
     let rows = model.objects.iter().filter_map(|row| {
-        let bytes = row.size_bytes.filter(|bytes| *bytes > last.0)?;
-        if waits.heaviest_level(&row.tally, MissClass::Capacity) != outermost {
-            return None;
-        }
+        let index = waits.heaviest_level(&row.tally, MissClass::Capacity);
+        let cache = model.machine.data_cache(index + 1).filter(|_| index > 0)?;
+        let (kept, bytes) = (model.machine.kept_of(cache), Bytes(row.size_bytes?));
         let waited = share(waits.of(&row.tally)[Reason::Capacity as usize]);
-        (waited >= LEAST_WAIT).then_some((row, bytes, waited))
+        (bytes > kept && waited >= LEAST_WAIT).then_some((row, cache.level, kept, waited))
     });
-    let (row, bytes, waited) = rows.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let (row, level, kept, waited) = rows.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let fits = row.curve.as_ref().map_or(String::new(), |curve| fitting(curve, kept));
     Some(format!(
-        "`{}` has {}, and {level} keeps {last} of it: {} of the cycles wait for parts of it that were pushed out. No \
-         placement makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next parts",
+        "`{}` has {}, and L{level} keeps {kept} of it: {} of the cycles wait for parts of it that were pushed out.{fits} \
+         No placement makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next \
+         parts",
         row.name,
-        Bytes(bytes),
+        Bytes(row.size_bytes.unwrap_or_default()),
         percent(waited)
     ))
 }
 
-/// Name of the outermost cache, and how much it keeps.
-fn last_level(machine: &Machine) -> Option<(String, Bytes)> {
-    let last = machine.caches.iter().max_by_key(|cache| cache.level)?;
-    Some((format!("L{}", last.level), machine.kept_of(last)))
+/// A sentence on the caches that would keep an object of which one keeps `last`.
+fn fitting(curve: &MissRatioCurve, last: Bytes) -> String {
+    let sizes = [2, 10].map(|by| curve.least_dividing(last, by).map(|size| size.to_string()));
+    match sizes {
+        [Some(half), Some(most)] if half != most => {
+            format!(" Half of its misses would hit in {half}, nine in ten in {most} (estimated from one line in 64).")
+        }
+        [Some(_), Some(most)] => {
+            format!(" Nine in ten of its misses would hit in {most} (estimated from one line in 64).")
+        }
+        [Some(half), None] => format!(" Half of its misses would hit in {half} (estimated from one line in 64)."),
+        [None, _] => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +253,24 @@ mod tests {
             "55% of the modelled cycles wait for loads in `walk` (walks.c:12), `find` (walks.c:12), each at an address";
         assert!(text.starts_with(start), "{text}");
         assert_eq!(Waiting { rows: &rows, cycles: 6000 }.chained(), None);
+    }
+
+    #[test]
+    fn the_caches_that_would_keep_an_object_are_named() {
+        const MIB: u64 = 1 << 20;
+        let curve = |points: [u64; 3]| {
+            let sizes = [4 * MIB, 16 * MIB, 32 * MIB];
+            MissRatioCurve { exact: false, references: 900, points: sizes.into_iter().zip(points).collect() }
+        };
+        let text = |points| fitting(&curve(points), Bytes(7 * MIB));
+        let sample = "(estimated from one line in 64).";
+        assert_eq!(
+            text([800, 400, 80]),
+            format!(" Half of its misses would hit in 16 MiB, nine in ten in 32 MiB {sample}")
+        );
+        assert_eq!(text([800, 60, 50]), format!(" Nine in ten of its misses would hit in 16 MiB {sample}"));
+        assert_eq!(text([800, 500, 300]), format!(" Half of its misses would hit in 32 MiB {sample}"));
+        assert_eq!(text([800, 700, 600]), "");
     }
 
     #[test]

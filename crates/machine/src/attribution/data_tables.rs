@@ -2,8 +2,9 @@
 
 use super::Attribution;
 use super::charged::Cycles;
+use super::distances;
 use super::names::{Names, UNATTRIBUTED};
-use super::objects::{Key, Object};
+use super::objects::{Key, Object, ObjectId};
 use super::pages::PageSet;
 use super::stack_variables::{self, StackVariables};
 use nearmiss_record::model::{LevelTally, ObjectKind, ObjectRow, Tally};
@@ -155,6 +156,15 @@ struct Sum {
     bytes: Option<u64>,
     sizes_differ: bool,
     addresses: u64,
+    /// References of [`distances::Distances::of`].
+    distances: Vec<u64>,
+}
+
+impl Sum {
+    fn add_distances(&mut self, counts: &[u64]) {
+        self.distances.resize(self.distances.len().max(counts.len()), 0);
+        self.distances.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
 }
 
 /// One row an object, most stall cycles first; code's own row and the unattributed one last. References count where
@@ -164,7 +174,7 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
     let empty = || Tally { levels: vec![LevelTally::default(); levels], ..Tally::default() };
     let namer = Namer::new(&attribution.tracker.objects.rows, &attribution.user_pages, names);
     let mut sums: BTreeMap<Title, Sum> = BTreeMap::new();
-    for object in &attribution.tracker.objects.rows {
+    for (id, object) in (0..).map(ObjectId).zip(&attribution.tracker.objects.rows) {
         if object.references == Default::default() && object.misses == Default::default() {
             continue;
         }
@@ -175,7 +185,9 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
             bytes,
             sizes_differ: false,
             addresses: 0,
+            distances: Vec::new(),
         });
+        sum.add_distances(attribution.distances.of(id));
         sum.tally += &attribution.ledger.tally(object.misses, &object.references, levels);
         let variable = namer.variable_of(&object.key);
         // The pieces of a stack are no objects of their own.
@@ -191,6 +203,7 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
         size_bytes: sum.bytes.filter(|_| !sum.sizes_differ),
         alignment_bytes: (sum.addresses != 0).then(|| 1 << sum.addresses.trailing_zeros()),
         tally: sum.tally,
+        curve: distances::curve(&sum.distances),
     };
     let nameless = |kind, name: &str, tally| ObjectRow {
         kind,
@@ -200,6 +213,7 @@ pub(super) fn objects(attribution: &Attribution, names: &Names<'_>, totals: &Tal
         size_bytes: None,
         alignment_bytes: None,
         tally,
+        curve: None,
     };
     let unknown = Title { kind: ObjectKind::Unattributed, name: UNATTRIBUTED.to_owned(), allocated_at: Vec::new() };
     sums.remove(&unknown);

@@ -16,6 +16,7 @@ mod cpu;
 mod crowd_tables;
 mod crowds;
 mod data_tables;
+mod distances;
 mod fields;
 mod finish;
 mod instructions;
@@ -65,6 +66,7 @@ use callers::Callers;
 use columns::ColumnWalks;
 use cpu::Cpu;
 use crowds::Crowds;
+use distances::Distances;
 use ledger::{Count, Ledger, References, Row};
 use nearmiss_code::CodeMap;
 use nearmiss_record::abi::MAX_VCPUS;
@@ -78,7 +80,7 @@ use pressure::Pressure;
 use repeats::{Miss, Repeats};
 use rustc_hash::FxHashMap;
 use sharing::SharedLines;
-use stack_tables::Visits;
+use stack_tables::{StackCount, Visits};
 use tasks::Tasks;
 use tracker::{HeapCall, Tracker};
 
@@ -112,13 +114,6 @@ struct InsnRow {
     misses: Row,
 }
 
-/// Misses of one instruction in one calling context.
-#[derive(Clone, Copy, Debug, Default)]
-struct StackCount {
-    misses: [u64; MAX_LEVELS],
-    stall_cycles: u64,
-}
-
 /// Observes a model; see the module's text.
 pub struct Attribution {
     options: Options,
@@ -140,6 +135,7 @@ pub struct Attribution {
     callers: Callers,
     repeats: Repeats,
     columns: ColumnWalks,
+    distances: Distances,
     sharing: SharedLines,
     page_offsets: PageOffsets,
     pressure: Pressure,
@@ -189,6 +185,7 @@ impl Attribution {
             callers,
             repeats: Repeats::default(),
             columns: ColumnWalks::new(line),
+            distances: Distances::new(line),
             sharing,
             page_offsets: PageOffsets { bin_bytes: line, user: vec![0; bins], kernel: vec![0; bins] },
             pressure: Pressure::new(levels),
@@ -297,6 +294,9 @@ impl Attribution {
             }
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
+        if !again && outcome.missed[0].is_some() {
+            self.distances.missed(object, outcome.line_paddr);
+        }
         miss.object = Some(self.tracker.objects.piece(object, record.vaddr()));
         self.count_or_add(&miss);
         if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {

@@ -6,13 +6,20 @@
 use super::Attribution;
 use super::code_tables::CodeTables;
 use super::names::{Names, UNATTRIBUTED};
-use nearmiss_record::model::{LevelTally, StackRow, Tally};
+use nearmiss_record::model::{LevelTally, MAX_LEVELS, StackRow, Tally};
 use rustc_hash::FxHashMap;
 
 /// Most rows; the rest is added to the unattributed row.
 const MAX_STACK_ROWS: usize = 5_000;
 /// Calling contexts from here on are not counted: no run has so many, a damaged file may claim so.
 const MAX_CONTEXTS: usize = 1 << 24;
+
+/// Misses of one instruction in one calling context.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StackCount {
+    pub misses: [u64; MAX_LEVELS],
+    pub stall_cycles: u64,
+}
 
 /// References of the command in one calling context.
 #[derive(Clone, Copy, Debug, Default)]

@@ -47,25 +47,25 @@ impl Stack {
         }
     }
 
-    /// A reference to a line.
-    pub fn reference(&mut self, line: u64) {
+    /// Takes a reference to a line, and returns how many of the sizes miss, the smallest first.
+    pub fn reference(&mut self, line: u64) -> usize {
         self.references += 1;
         if line == self.newest_line && self.newest != NONE {
             self.hits[0] += 1;
-            return;
+            return 0;
         }
         self.newest_line = line;
         let fresh = self.nodes.len() as u32;
         let node = *self.numbers.entry(line).or_insert(fresh);
-        let crossed = if node == fresh {
+        let (crossed, missing) = if node == fresh {
             self.nodes.push(Node { newer: NONE, older: NONE, group: 0 });
             // Every cache that is full gives up a line.
-            self.sizes.partition_point(|size| *size <= u64::from(fresh))
+            (self.sizes.partition_point(|size| *size <= u64::from(fresh)), self.sizes.len())
         } else {
             let group = self.nodes[node as usize].group as usize;
             self.hits[group] += 1;
             self.unlink(node, group);
-            group
+            (group, group)
         };
         for cut in 0..crossed {
             let mover = self.last[cut];
@@ -84,6 +84,7 @@ impl Stack {
         if let Some(last) = self.last.first_mut().filter(|last| **last == NONE) {
             *last = node;
         }
+        missing
     }
 
     fn unlink(&mut self, node: u32, group: usize) {
@@ -128,7 +129,7 @@ mod tests {
             lines in prop::collection::vec(0..25u64, 0..300),
         ) {
             let mut stack = Stack::new(sizes);
-            lines.iter().for_each(|line| stack.reference(*line));
+            lines.iter().for_each(|line| _ = stack.reference(*line));
             for (size, misses) in stack.misses() {
                 let mut cache: Vec<u64> = Vec::new();
                 let mut expected = 0;
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn a_loop_hits_only_where_it_fits() {
         let mut stack = Stack::new(vec![9, 10, 11]);
-        (0..100).for_each(|i| stack.reference(i % 10));
+        (0..100).for_each(|i| _ = stack.reference(i % 10));
         assert_eq!(stack.misses().collect::<Vec<_>>(), [(9, 100), (10, 10), (11, 10)]);
     }
 }

@@ -13,6 +13,7 @@ use nearmiss_record::policy::{AddressPolicy, Moved, Order, Policy};
 use nearmiss_record::reference::{Control, ControlKind, HeapOp, Kind, Record};
 use nearmiss_record::side::{Insn, SideTables};
 use nearmiss_record::symbols::{Function, Symbols};
+use nearmiss_record::units::Bytes;
 
 const BLOCK: u64 = 0x1000;
 
@@ -281,4 +282,15 @@ fn no_more_references_wait_in_the_modelled_order_than_a_count_of_the_trace_allow
         tight += u64::from(modelled > recorded);
     }
     assert!(tight > 20, "{tight} of the streams wait more often in the modelled order");
+}
+
+#[test]
+fn an_object_that_is_read_again_has_a_curve_over_sizes_of_caches() {
+    const BYTES: u64 = 5 << 20;
+    let pass: Vec<Record> = (0..BYTES).step_by(64).map(|at| load4(BYTES + at, 2)).collect();
+    let record = take_turns(&[(BYTES, BYTES)], 10, &pass, &[load4(BLOCK, 4)]);
+    let curves: Vec<_> = record.objects.iter().filter_map(|row| row.curve.as_ref()).collect();
+    let [curve] = curves.as_slice() else { panic!("{curves:?}") };
+    assert_eq!(curve.least_dividing(Bytes(1 << 20), 10), Some(Bytes(6 << 20)), "all but the first pass");
+    assert_eq!(curve.least_dividing(Bytes(1 << 20), 11), None);
 }

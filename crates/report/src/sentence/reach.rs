@@ -5,8 +5,7 @@ use super::{Candidate, Cause};
 use crate::levels::{Level, level};
 use crate::load::Report;
 use nearmiss_record::machine::{Cache, CacheKind};
-use nearmiss_record::model::{MissClass, MissRatioCurve};
-use nearmiss_record::units::Bytes;
+use nearmiss_record::model::MissClass;
 use nearmiss_record::waits::{Reason, Waits};
 
 /// The level at which misses of a class cost the command most.
@@ -46,7 +45,7 @@ pub(super) fn capacity(report: &Report, ranked: &Ranked<'_>) -> Option<Candidate
     };
     // The curve is of data.
     let curve = report.model.curve.as_ref().filter(|_| of_code.is_none() && shared.is_none());
-    let larger = size.zip(curve).and_then(|(size, curve)| halving_size(curve, size));
+    let larger = size.zip(curve).and_then(|(size, curve)| curve.least_dividing(size, 2));
     let larger = larger.map_or(String::new(), |size| format!("; half of them would hit with {size}"));
     let place = ranked.place(Reason::Capacity);
     let text = format!("capacity misses of {name}{place}: {fits}{larger}");
@@ -61,14 +60,4 @@ fn of_instructions<'a>(report: &'a Report, at: &Level) -> Option<&'a Cache> {
     let cache =
         caches.find(|cache| usize::from(cache.level) == at.index + 1 && cache.kind == CacheKind::Instruction)?;
     (fetches.saturating_mul(2) > tally.class(MissClass::Capacity)).then_some(cache)
-}
-
-/// The least capacity on the curve with at most half of the misses that `size` has.
-fn halving_size(curve: &MissRatioCurve, size: Bytes) -> Option<Bytes> {
-    let now = curve.points.iter().rev().find(|(bytes, _)| *bytes <= size.0)?.1;
-    curve
-        .points
-        .iter()
-        .find(|(bytes, count)| *bytes > size.0 && count.saturating_mul(2) <= now)
-        .map(|(bytes, _)| Bytes(*bytes))
 }

@@ -212,6 +212,7 @@ impl Builder {
             size_bytes: size,
             alignment_bytes: alignment,
             tally: Tally::default(),
+            curve: None,
         });
         self
     }

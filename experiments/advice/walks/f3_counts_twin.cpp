@@ -1,0 +1,36 @@
+// The words are first put into 256 heaps by their upper bits; the counts of a heap then lie in 256 KB.
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+constexpr uint32_t kWords = 16u << 20, kTokens = 5000000, kHeaps = 256, kInAHeap = kWords / kHeaps;
+
+static uint32_t word(uint64_t token)
+{
+    token = token * 0x9e3779b97f4a7c15ull;
+    token ^= token >> 29;
+    token *= 0xbf58476d1ce4e5b9ull;
+    return uint32_t(token >> 32) % kWords;
+}
+
+__attribute__((noinline)) void count_words(std::vector<uint32_t> &counts)
+{
+    std::vector<std::vector<uint32_t>> heaps(kHeaps);
+    for (auto &heap : heaps)
+        heap.reserve(kTokens / kHeaps + kTokens / kHeaps / 4);
+    for (uint64_t token = 0; token < kTokens; token++)
+        heaps[word(token) / kInAHeap].push_back(word(token));
+    for (auto &heap : heaps)
+        for (uint32_t number : heap)
+            counts[number]++;
+}
+
+int main()
+{
+    std::vector<uint32_t> counts(kWords, 1);
+    count_words(counts);
+    uint64_t most = 0;
+    for (uint32_t count : counts)
+        most = count > most ? count : most;
+    std::printf("%lu\n", most);
+}
