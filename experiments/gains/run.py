@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicted gains beside measured ones: programs with a known fault, each with a twin that has the fault no more.
 
-    experiments/gains/run.py [--names NAME,NAME] [--pairs 25] [--predictions FILE [--predict-only]]
+    experiments/gains/run.py [--names NAME,NAME] [--machines host] [--pairs 25] [--predictions FILE [--predict-only]]
                              [--times FILE [--measure-only]]
 
 A gain is the share of the command's CPU time (user and system) that is saved. Predicted: the top finding of `nearmiss
@@ -19,7 +19,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "recall"))
 from judging import ROOT, Judge, options, program_of
 
 FAULTS = f"{ROOT}/experiments/recall/faults"
-MACHINES = ["host-overlap", "host"]
 HALVES = {"before": "written before the model was frozen", "after": "written after",
           "since": "written after loads behind walks and stores behind chained loads were mended",
           "contended": "written after lines that other CPUs store to were modelled",
@@ -188,11 +187,11 @@ def measured(taken):
             "milliseconds": [1e3 * statistics.median(side) for side in zip(*taken)]}
 
 
-def predict(judge, command):
+def predict(judge, command, machines):
     """The top finding on each machine, from one trace."""
     with tempfile.TemporaryDirectory(dir=judge.place.name) as runs:
         predicted = {}
-        for machine in MACHINES:
+        for machine in machines:
             of = ["--", *command] if not predicted else [next(os.scandir(runs)).path]
             out, why = judge.call(runs, "diagnose", "--json", "-m", machine, *(["--runs", runs] if not predicted else []), *of)
             if not out:
@@ -216,7 +215,7 @@ def predictions(judge, chosen, commands):
     for name, (sick, _) in commands.items():
         arguments = sick[1:]
         if kept.get(name, {}).get("arguments") != arguments:
-            kept[name] = {"arguments": arguments, "machines": predict(judge, sick)}
+            kept[name] = {"arguments": arguments, "machines": predict(judge, sick, chosen.machines.split(","))}
             if chosen.predictions:
                 with open(chosen.predictions + ".new", "w") as file:
                     json.dump(kept, file, indent=1)
@@ -237,7 +236,7 @@ def text_of(row):
 
 def summary(rows, title):
     lines = []
-    for machine in MACHINES if rows else []:
+    for machine in rows[0]["predicted"] if rows else []:
         errors = [abs(row["predicted"][machine]["gain"] - row["measured"]["gain"]) for row in rows]
         near = sum(error <= NEAR for error in errors)
         lines.append(f"{title}, {machine}: median error {100 * statistics.median(errors):.0f} points, "
@@ -248,6 +247,7 @@ def summary(rows, title):
 def main():
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--names", help="only these, with commas between them")
+    parser.add_argument("--machines", default="host-overlap,host", help="that predict, with commas between them")
     parser.add_argument("--pairs", type=int, default=25, help="of runs of each program and its twin")
     parser.add_argument("--predictions", metavar="FILE", help="where predictions are kept")
     parser.add_argument("--predict-only", action="store_true", help="measure nothing")
