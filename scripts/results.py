@@ -33,7 +33,7 @@ RESULTS = {
         ("advice/memory.txt", "experiments/advice/run.py", [r"advice"]),
         ("advice/around.txt", "experiments/advice/walks.py d1_block d1_block_twin d2_ring d2_ring_twin d3_counts d3_counts_twin e1_archive e2_late", [r"advice"]),
         ("advice/walks.txt", "experiments/advice/walks.py (chains, columns, neither)", [r"wrong$"]),
-        ("advice/reach.txt", "experiments/advice/walks.py (f1 to f3)", [r"advice"]),
+        ("advice/reach.txt", "experiments/advice/walks.py f1_probe f1_probe_twin f2_matrix f2_matrix_twin f3_counts f3_counts_twin", [r"advice"]),
         ("huge/zen4.txt", "experiments/huge/run.py --pairs 8", [r"predicted ", r"within 15"]),
         ("layout/judged.txt", "experiments/layout/run.py --pairs 5", [r"^found"]),
         ("layout/kernel.txt", "experiments/layout/kernel.py", [r"listed fields span"]),

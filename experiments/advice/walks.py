@@ -2,7 +2,7 @@
 """Holds advice and findings on chains of misses, loops over columns, stores past the caches and data larger than a cache to
 programs that have the fault, to their twins, and to others.
 
-Usage: experiments/advice/walks.py [NAME ...]    (half an hour; the output of kind D is kept in around.txt)
+Usage: experiments/advice/walks.py [NAME ...]    (an hour; kept: A to C in walks.txt, D in around.txt, F in reach.txt)
 
 walks/list.tsv names the programs: A has chains of misses, B loops over columns, D stores past the caches that are read at
 once, F one object that is larger than a cache (some others have that too, uncounted), C none of these; the twins of each do

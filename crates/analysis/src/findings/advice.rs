@@ -169,35 +169,32 @@ fn beyond_reach(model: &ModelRecord) -> Option<String> {
     let rows = model.objects.iter().filter_map(|row| {
         let index = waits.heaviest_level(&row.tally, MissClass::Capacity);
         let cache = model.machine.data_cache(index + 1).filter(|_| index > 0)?;
-        let (kept, bytes) = (model.machine.kept_of(cache), Bytes(row.size_bytes?));
+        let bytes = Bytes(row.size_bytes?);
         let waited = share(waits.of(&row.tally)[Reason::Capacity as usize]);
-        (bytes > kept && waited >= LEAST_WAIT).then_some((row, cache.level, kept, waited))
+        (bytes > model.machine.kept_of(cache) && waited >= LEAST_WAIT).then_some((row, bytes, cache, waited))
     });
-    let (row, level, kept, waited) = rows.max_by(|a, b| a.3.total_cmp(&b.3))?;
-    let fits = row.curve.as_ref().map_or(String::new(), |curve| fitting(curve, kept));
+    let (row, bytes, cache, waited) = rows.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let kept = model.machine.kept_of(cache);
+    let fits = row.curve.as_ref().and_then(|curve| fitting(curve, kept)).unwrap_or_default();
     Some(format!(
-        "`{}` has {}, and L{level} keeps {kept} of it: {} of the cycles wait for parts of it that were pushed out.{fits} \
+        "`{}` has {bytes}, and L{} keeps {kept} of it: {} of the cycles wait for parts of it that were pushed out.{fits} \
          No placement makes it fit. Work through it in blocks that fit, make its elements smaller, or prefetch its next \
          parts",
         row.name,
-        Bytes(row.size_bytes.unwrap_or_default()),
+        cache.level,
         percent(waited)
     ))
 }
 
-/// A sentence on the caches that would keep an object of which one keeps `last`.
-fn fitting(curve: &MissRatioCurve, last: Bytes) -> String {
-    let sizes = [2, 10].map(|by| curve.least_dividing(last, by).map(|size| size.to_string()));
-    match sizes {
-        [Some(half), Some(most)] if half != most => {
-            format!(" Half of its misses would hit in {half}, nine in ten in {most} (estimated from one line in 64).")
-        }
-        [Some(_), Some(most)] => {
-            format!(" Nine in ten of its misses would hit in {most} (estimated from one line in 64).")
-        }
-        [Some(half), None] => format!(" Half of its misses would hit in {half} (estimated from one line in 64)."),
-        [None, _] => String::new(),
-    }
+/// A sentence on the caches that would keep an object of which one keeps `kept`.
+fn fitting(curve: &MissRatioCurve, kept: Bytes) -> Option<String> {
+    let half = curve.least_dividing(kept, 2)?;
+    let would_hit = match curve.least_dividing(kept, 10) {
+        Some(most) if most == half => format!("Nine in ten of its misses would hit in {most}"),
+        Some(most) => format!("Half of its misses would hit in {half}, nine in ten in {most}"),
+        None => format!("Half of its misses would hit in {half}"),
+    };
+    Some(format!(" {would_hit} (estimated from one line in 64)."))
 }
 
 #[cfg(test)]
@@ -262,7 +259,7 @@ mod tests {
             let sizes = [4 * MIB, 16 * MIB, 32 * MIB];
             MissRatioCurve { exact: false, references: 900, points: sizes.into_iter().zip(points).collect() }
         };
-        let text = |points| fitting(&curve(points), Bytes(7 * MIB));
+        let text = |points| fitting(&curve(points), Bytes(7 * MIB)).unwrap_or_default();
         let sample = "(estimated from one line in 64).";
         assert_eq!(
             text([800, 400, 80]),

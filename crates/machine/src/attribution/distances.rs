@@ -9,14 +9,14 @@ use crate::curve::Stack;
 use nearmiss_record::model::MissRatioCurve;
 use rustc_hash::FxHashMap;
 
-/// Of so many lines, log₂, one is followed.
+/// Lines to each one that is followed, log₂.
 const LINES_TO_ONE_LOG2: u32 = 6;
 /// Smallest and largest cache, log₂ of bytes.
 const SIZES_LOG2: std::ops::RangeInclusive<u32> = 18..=30;
 /// Followed references below which an object has no curve.
 const LEAST_FOLLOWED: u64 = 256;
 
-/// Counts, by object and cache size, references that would hit.
+/// Counts the references to each object by how many of the cache sizes they miss.
 #[derive(Clone, Debug)]
 pub(super) struct Distances {
     stack: Stack,
@@ -26,7 +26,7 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// For lines of `line_bytes`, a power of two: caches from 256 KiB to 1 GiB, two to each doubling.
+    /// Takes lines of `line_bytes`, a power of two, and caches from 256 KiB to 1 GiB, two to each doubling.
     pub fn new(line_bytes: u32) -> Self {
         let line_log2 = line_bytes.max(1).ilog2();
         let stack = Stack::new(sizes().map(|bytes| bytes >> line_log2 >> LINES_TO_ONE_LOG2).collect());

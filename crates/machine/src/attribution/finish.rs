@@ -205,9 +205,3 @@ fn disagreement(whole: &Tally, known: &Tally) -> Option<String> {
         )
     })
 }
-
-impl InsnRow {
-    pub(super) fn is_idle(&self) -> bool {
-        self.misses == Default::default() && self.references == References::default()
-    }
-}

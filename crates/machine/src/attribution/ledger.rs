@@ -175,3 +175,16 @@ pub(super) fn transactions(outcome: &Outcome) -> u64 {
     let others = [outcome.write_backs, u8::from(outcome.invalidated), outcome.nt_full, outcome.nt_partial];
     others.into_iter().map(u64::from).sum::<u64>() + u64::from(outcome.read.is_some())
 }
+
+/// Counts of one instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InsnRow {
+    pub references: References,
+    pub misses: Row,
+}
+
+impl InsnRow {
+    pub fn is_idle(&self) -> bool {
+        self.misses == Default::default() && self.references == References::default()
+    }
+}

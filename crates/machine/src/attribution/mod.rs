@@ -67,7 +67,7 @@ use columns::ColumnWalks;
 use cpu::Cpu;
 use crowds::Crowds;
 use distances::Distances;
-use ledger::{Count, Ledger, References, Row};
+use ledger::{Count, InsnRow, Ledger, References, Row};
 use nearmiss_code::CodeMap;
 use nearmiss_record::abi::MAX_VCPUS;
 use nearmiss_record::machine::{Machine, StoreAliasing};
@@ -105,13 +105,6 @@ pub struct Options {
     pub crowds: Option<Machine>,
     /// Parameters of loads that wait for a store to the same offset of another page; `None`: do not look for them.
     pub aliasing: Option<StoreAliasing>,
-}
-
-/// Counts of one instruction.
-#[derive(Clone, Copy, Debug, Default)]
-struct InsnRow {
-    references: References,
-    misses: Row,
 }
 
 /// Observes a model; see the module's text.
@@ -294,10 +287,11 @@ impl Attribution {
             }
         }
         let (object, start) = self.tracker.find(pid, record.vaddr(), record.physical_page());
+        let piece = self.tracker.objects.piece(object, record.vaddr());
         if !again && outcome.missed[0].is_some() {
-            self.distances.missed(object, outcome.line_paddr);
+            self.distances.missed(piece, outcome.line_paddr);
         }
-        miss.object = Some(self.tracker.objects.piece(object, record.vaddr()));
+        miss.object = Some(piece);
         self.count_or_add(&miss);
         if let Some(crowds) = self.crowds.as_mut().filter(|_| !again) {
             crowds.charge(Some((object, start)), pid, record, outcome, &self.tracker);
