@@ -13,6 +13,8 @@ pub(crate) const NONE: Node = u32::MAX;
 /// A page with an unknown physical address.
 const NO_PAGE: u64 = u64::MAX;
 const PAGE_SHIFT: u32 = 12;
+/// Lines of code of every x86-64 core.
+const LINE_SHIFT: u32 = 6;
 /// Ways to one instruction kept apart: the latest. A function called from more places is followed into these.
 const MOST_WAYS: usize = 32;
 
@@ -23,6 +25,8 @@ pub(crate) struct Placed {
     pub summary: Summary,
     /// The ids that records name the instruction by: one for each translation.
     pub ids: Vec<InsnId>,
+    /// Instructions of its run from this one on: the tap counts them all when it enters the run.
+    pub counted_ahead: u32,
     page: u64,
     /// The instruction before this one in its block.
     before: Node,
@@ -68,6 +72,7 @@ impl Graph {
         let mut factory = InstructionInfoFactory::new();
         let mut named = block.named().peekable();
         let mut before = NONE;
+        let mut nodes = Vec::new();
         while decoder.can_decode() {
             let offset = decoder.position();
             let instruction = decoder.decode();
@@ -81,8 +86,28 @@ impl Graph {
                 self.name(node, id);
             }
             before = node;
+            nodes.push(node);
         }
+        self.count_ahead(&nodes);
         self.end(before);
+    }
+
+    /// Counts the instructions of each run of a block: those of one line. One that straddles lines begins a run of its
+    /// own, which goes on in the second line (`native/tap/translate.c`). QEMU also translates parts of a block, for once:
+    /// the longest run counts.
+    fn count_ahead(&mut self, block: &[Node]) {
+        let lines = |node: &Node| {
+            let instruction = &self.get(*node).instruction;
+            (instruction.ip() >> LINE_SHIFT, (instruction.next_ip() - 1) >> LINE_SHIFT)
+        };
+        let runs: Vec<u32> = block
+            .chunk_by(|before, node| lines(node) == (lines(before).1, lines(before).1))
+            .flat_map(|run| (1..=run.len() as u32).rev())
+            .collect();
+        for (node, ahead) in block.iter().zip(runs) {
+            let placed = &mut self.placed[*node as usize];
+            placed.counted_ahead = placed.counted_ahead.max(ahead);
+        }
     }
 
     /// The instruction at its place: the known one if the bytes are the same.
@@ -106,6 +131,7 @@ impl Graph {
             instruction,
             summary,
             ids: Vec::new(),
+            counted_ahead: 1,
             page,
             before: NONE,
             joined,

@@ -5,6 +5,7 @@
 
 mod answers;
 mod effects;
+mod given;
 mod graph;
 mod needed;
 mod place;
@@ -36,6 +37,24 @@ pub struct Origin {
     pub own_chain: Option<Chain>,
     /// Addresses of the instructions that compute the values on the way, ascending; of many, the nearest.
     pub through: Vec<u64>,
+    /// Instructions from the access on, itself included, that the tap counts with the ones before: the rest of its line
+    /// of code, as far as the block goes.
+    pub counted_ahead: u32,
+    /// The loop around the access, if some of the loads run in it, and all their values come from before it.
+    pub given: Option<Given>,
+}
+
+/// A loop that computes an address from values loaded before the loop began: no load of the turns before forms it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Address of the loop's first instruction.
+    pub head: u64,
+    /// Instructions of a turn.
+    pub instructions: u32,
+    /// Instructions from the first one to the access.
+    pub at: u32,
+    /// For each of [`Origin::loads`], whether it runs in the loop.
+    pub inside: Vec<bool>,
 }
 
 /// Place of a branch.

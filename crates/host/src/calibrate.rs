@@ -3,7 +3,7 @@
 use super::additions::Additions;
 use super::chase::{Cycle, clock_mhz, handover_nanoseconds};
 use super::core::{self, CoreFigures};
-use super::offsets::{sets_at_one_offset, translation};
+use super::offsets::{FirstTranslation, sets_at_one_offset, translation};
 use super::pages::TranslationFigures;
 use super::settle::{Settled, lengthened};
 use super::streams::{self, StreamFigures};
@@ -34,8 +34,8 @@ pub struct Calibration {
     pub remote_cache_ns: Option<f64>,
     /// Sets of the second level that lines at one offset of their pages reach.
     pub second_level_reach: Option<u64>,
-    /// First level of address translation: pages, and nanoseconds that a page costs which only the second level holds.
-    pub translation: Option<(u32, f64)>,
+    /// First level of address translation.
+    pub translation: Option<FirstTranslation>,
     /// Wait of a load behind a store to the same offset of another page.
     pub aliased_load_ns: Option<f64>,
     /// Latency that the core hides of its misses.
@@ -193,7 +193,7 @@ fn left_of_the_last(sizes: &[u64], ns: &[f64], memory_ns: Option<f64>) -> Option
 }
 
 /// Measures the effects of page numbers: translation, and the sets of the second level.
-fn pages(found: &Found, level_ns: &[f64]) -> (Option<(u32, f64)>, Option<u64>) {
+fn pages(found: &Found, level_ns: &[f64]) -> (Option<FirstTranslation>, Option<u64>) {
     let data = |level: u8| found.caches.iter().find(|c| c.level == level && c.kind.holds_data());
     let (Some(first), Some(second)) = (data(1), data(2)) else { return (None, None) };
     let translation = translation(first.size / first.line.max(1));

@@ -37,6 +37,12 @@ pub struct CoreFigures {
     /// Cycles of an addition to a line that earlier additions evict.
     #[serde(default)]
     pub crowded_addition_cycles: Option<Settled>,
+    /// Cycles of such a store where sixteen sets take turns.
+    #[serde(default)]
+    pub crowded_beside_cycles: Option<Settled>,
+    /// Lines of one set at which a store takes half of `crowded_store_cycles`.
+    #[serde(default)]
+    pub crowded_half_lines: Option<Settled>,
     /// Cycles of a load's line with its latency hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
@@ -84,6 +90,8 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         fetch_ahead_instructions: settled(|| ahead_instructions(second_level_ns?)),
         crowded_store_cycles: settled(|| Some(crowded::store_nanoseconds() / cycle_ns()?)),
         crowded_addition_cycles: settled(|| Some(crowded::addition_nanoseconds() / cycle_ns()?)),
+        crowded_beside_cycles: settled(|| Some(crowded::store_beside_nanoseconds() / cycle_ns()?)),
+        crowded_half_lines: settled(|| Some(crowded::half_lines())),
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
         atomics_beside: settled(|| Some(atomics::share_beside_others())),
         // Another CPU has a part in it.

@@ -10,18 +10,49 @@ const LINE_WORDS: usize = 64 / 8;
 /// of 32 lines a third came for nothing on a Zen 5, from 64 on none. Few enough that the second level holds the lines,
 /// and the first level of translation the pages.
 const PAGES: usize = 64;
+/// Lines of one set that every first level of data holds.
+const FEWEST: usize = 8;
+/// Sets that take turns.
+const SETS: usize = 16;
 const TURNS: usize = 200;
 const ROUNDS: usize = 50;
 
 /// Nanoseconds a store to an evicted line.
 pub fn store_nanoseconds() -> f64 {
-    let mut words = vec![1u64; PAGES * PAGE_WORDS];
-    each(|turn| {
-        for page in words.chunks_exact_mut(PAGE_WORDS) {
+    stores_to(PAGES, &mut vec![1u64; PAGES * PAGE_WORDS])
+}
+
+/// Nanoseconds a store to an evicted line, by the stores to the first of these pages in turn.
+fn stores_to(pages: usize, words: &mut [u64]) -> f64 {
+    let nanoseconds = each(|turn| {
+        for page in words.chunks_exact_mut(PAGE_WORDS).take(pages) {
             page[0] = turn as u64;
         }
+        black_box(&mut *words);
+    });
+    nanoseconds * PAGES as f64 / pages as f64
+}
+
+/// Returns the lines of one set at which a store takes half of its cost at the most lines.
+pub fn half_lines() -> f64 {
+    let mut words = vec![1u64; PAGES * PAGE_WORDS];
+    let half = stores_to(PAGES, &mut words) / 2.0;
+    let takes_half = (FEWEST..PAGES).step_by(2).find(|lines| stores_to(*lines, &mut words) >= half);
+    takes_half.unwrap_or(PAGES) as f64
+}
+
+/// Nanoseconds a store to an evicted line, with the stores to sixteen sets in turn.
+pub fn store_beside_nanoseconds() -> f64 {
+    let mut words = vec![1u64; PAGES * PAGE_WORDS];
+    let nanoseconds = each(|turn| {
+        for page in words.chunks_exact_mut(PAGE_WORDS) {
+            for first in page.iter_mut().step_by(PAGE_WORDS / SETS) {
+                *first = turn as u64;
+            }
+        }
         black_box(&mut words);
-    })
+    });
+    nanoseconds / SETS as f64
 }
 
 /// Nanoseconds an addition to memory on an evicted line.

@@ -1,6 +1,7 @@
 //! Measured figures as the parts of a machine: the core, its streams, and the source of each figure.
 
 use super::core::CoreFigures;
+use super::offsets::FirstTranslation;
 use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
@@ -20,6 +21,8 @@ const TYPICAL: Core = Core {
     fetch_ahead_instructions: 32,
     crowded_store_cycles: 9,
     crowded_addition_cycles: 20,
+    crowded_beside_cycles: None,
+    crowded_half_lines: None,
     contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
     contended: Some(TYPICAL_CONTENDED),
@@ -70,6 +73,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     const FILLS: &str = "loads of lines of one set in turn";
     let fill_cycles = noted(sources, "core.fill", measured.fill_cycles, FILLS).unwrap_or(TYPICAL.fill_cycles);
     let contended = contended(measured, sources);
+    let [crowded_beside_cycles, crowded_half_lines] = crowded(measured, sources);
     let reread_cycles = reread(measured, sources);
     let atomics_ahead = atomics_ahead(measured, sources);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
@@ -128,6 +132,8 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
             1,
             TYPICAL.crowded_addition_cycles,
         ),
+        crowded_beside_cycles,
+        crowded_half_lines,
         contended_store_cycles: [
             whole(
                 "contended_store",
@@ -149,6 +155,18 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         atomics_ahead,
         reread_cycles,
     }
+}
+
+/// The cost of crowded stores beside those of other sets, and the lines of one set that take half; none where they were
+/// not measured.
+fn crowded(measured: &CoreFigures, sources: &mut Sources) -> [Option<u32>; 2] {
+    let mut whole = |figure: &str, measured: Option<Settled>, how: &str| {
+        noted(sources, figure, Some(measured?), how).map(|value| value.round().max(0.0) as u32)
+    };
+    [
+        whole("core.crowded_beside", measured.crowded_beside_cycles, "stores to lines of sixteen sets in turn"),
+        whole("core.crowded_half", measured.crowded_half_lines, "stores to ever more lines of one set in turn"),
+    ]
 }
 
 /// Costs of lines that were just written past the caches; none where they were not measured. The least stable of the
@@ -268,9 +286,13 @@ fn apart_line_cycles(
     places.iter().zip(line_cycles).zip(waits).map(cycles).collect()
 }
 
-/// Address translation. `first`: pages of the first level, and nanoseconds of a page that only the second holds;
-/// `cycles` turns nanoseconds into cycles.
-pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) -> u32, sources: &mut Sources) -> Tlb {
+/// Address translation; `cycles` turns nanoseconds into cycles.
+pub fn tlb(
+    first: FirstTranslation,
+    second: &TranslationFigures,
+    cycles: impl Fn(f64) -> u32,
+    sources: &mut Sources,
+) -> Tlb {
     const CHASE: &str = "loads from many pages";
     /// Share of a walk to a small page that a piece of a large page takes, from which on it has a place of its own.
     const SPLIT: f64 = 0.3;
@@ -296,7 +318,7 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
         sources.insert("tlb.large_entries".to_owned(), from.to_owned());
     }
     let behind = entries.zip(walk).map(|(entries, walk_ns)| SecondTlb {
-        entries: (entries as u32).max(first.0),
+        entries: (entries as u32).max(first.entries),
         ways: 0,
         walk_cycles: cycles(walk_ns),
         large_walk_cycles: cycles(large_walk.unwrap_or(walk_ns)),
@@ -308,9 +330,9 @@ pub fn tlb(first: (u32, f64), second: &TranslationFigures, cycles: impl Fn(f64) 
     }
     let large_entries = large_entries.map_or(0, |entries| entries as u32);
     Tlb {
-        entries: first.0,
-        ways: 0,
-        miss_cycles: cycles(first.1),
+        entries: first.entries,
+        ways: first.ways.unwrap_or(0),
+        miss_cycles: cycles(first.miss_ns),
         large_entries,
         user_pages_large: false,
         large_pages_split,

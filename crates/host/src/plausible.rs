@@ -1,6 +1,7 @@
 //! A calibration without figures outside its processor family's range, and the reason why each was removed.
 
 use super::bounds::{self, CLOCK_MHZ, FAR_LINE_NS, Family, LARGE_TOUCH_NS, LINE_NS, REMOTE_NS, TOUCH_NS};
+use super::offsets::FirstTranslation;
 use super::settle::Settled;
 use super::{Calibration, CoreFigures, Found, StreamFigures, TouchFigures, TranslationFigures};
 use std::collections::BTreeMap;
@@ -114,6 +115,8 @@ impl Sieve {
         keep("fetch_ahead", &mut core.fetch_ahead_instructions, [0.0, 512.0], "instructions");
         keep("crowded_store", &mut core.crowded_store_cycles, [0.0, 60.0], "cycles");
         keep("crowded_addition", &mut core.crowded_addition_cycles, [0.0, 120.0], "cycles");
+        keep("crowded_beside", &mut core.crowded_beside_cycles, [0.0, 60.0], "cycles");
+        keep("crowded_half", &mut core.crowded_half_lines, [4.0, 64.0], "lines");
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
         keep("atomics_ahead", &mut core.atomics_beside, [0.0, 2.0], "of one by one");
@@ -154,11 +157,13 @@ impl Sieve {
 
     /// Pages and their walks, which a hypervisor makes up to five times as long.
     fn pages(&mut self, kept: &mut Calibration, cycles_per_ns: f64) {
-        if let Some((entries, ns)) = kept.translation {
-            let entries = self.number("tlb", Some(f64::from(entries)), [4.0, 1024.0], "pages");
-            let miss = self.number("tlb", Some(ns * cycles_per_ns), [0.0, 200.0], "cycles");
-            let (entries, cycles) = entries.zip(miss).unwrap_or(USUAL_TLB);
-            kept.translation = Some((entries as u32, cycles / cycles_per_ns));
+        if let Some(FirstTranslation { entries, ways, miss_ns }) = kept.translation {
+            let plausible = self.number("tlb", Some(f64::from(entries)), [4.0, 1024.0], "pages");
+            let miss = self.number("tlb", Some(miss_ns * cycles_per_ns), [0.0, 200.0], "cycles");
+            let (entries, cycles) = plausible.zip(miss).unwrap_or(USUAL_TLB);
+            let entries = entries as u32;
+            let ways = ways.filter(|ways| *ways > 0 && entries.is_multiple_of(*ways));
+            kept.translation = Some(FirstTranslation { entries, ways, miss_ns: cycles / cycles_per_ns });
         }
         let ns = |cycles: f64| cycles / cycles_per_ns;
         let mut keep = |figure: &str, value: &mut Option<Settled>, within, usual: f64, unit| {

@@ -2,6 +2,7 @@ use super::*;
 use crate::additions::Additions;
 use crate::describe::describe;
 use crate::describe::tests::{a_calibration, found_two_sockets};
+use crate::offsets::FirstTranslation;
 use nearmiss_machine::describe::{check, is_assumed};
 use proptest::prelude::*;
 
@@ -107,7 +108,7 @@ prop_compose! {
         ns in prop::collection::vec(prop::option::of(reading()), 5),
         left in prop::option::of(whole()),
         reach in prop::option::of(whole()),
-        translation in prop::option::of((prop_oneof![any::<u32>(), 0u32..300], reading())),
+        translation in prop::option::of((prop_oneof![any::<u32>(), 0u32..300], prop::option::of(0u32..20), reading())),
         core in figures(21),
         streams in figures(4),
         apart_line_ns in prop::collection::vec(figure(), 0..5),
@@ -125,7 +126,7 @@ prop_compose! {
             core_to_core_ns: ns[2],
             remote_cache_ns: ns[3],
             second_level_reach: reach,
-            translation,
+            translation: translation.map(|(entries, ways, miss_ns)| FirstTranslation { entries, ways, miss_ns }),
             aliased_load_ns: ns[4],
             core: CoreFigures {
                 chains: core[0],
@@ -149,6 +150,8 @@ prop_compose! {
                 },
                 atomics_beside: core[2],
                 crowded_addition_cycles: core[11],
+                crowded_beside_cycles: core[4],
+                crowded_half_lines: core[8],
                 contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),
                 reread_cycles: [core[0], core[3], core[7]],
             },

@@ -1,5 +1,6 @@
 use super::*;
 use crate::additions::Additions;
+use crate::offsets::FirstTranslation;
 use crate::{Latencies, LoadError, Settled, TouchFigures, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, parse, render, source_of};
 use std::fs;
@@ -128,7 +129,7 @@ pub fn a_calibration() -> Calibration {
         remote_cache_ns: None,
         last_level_left: None,
         second_level_reach: None,
-        translation: Some((64, 3.5)),
+        translation: Some(FirstTranslation { entries: 64, ways: Some(4), miss_ns: 3.5 }),
         aliased_load_ns: Some(0.2),
         core: Default::default(),
         streams: Default::default(),
@@ -232,6 +233,8 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
         fetch_ahead_instructions: None,
         crowded_store_cycles: None,
         crowded_addition_cycles: None,
+        crowded_beside_cycles: steady(5.7),
+        crowded_half_lines: None,
         contended_addition_cycles: Additions {
             one: steady(25.4),
             several: None,

@@ -15,7 +15,7 @@ use crate::effects::Effects;
 use crate::graph::{Graph, Node};
 use crate::place::{RegisterNumber, STACK_POINTER, ValuePlace};
 use crate::times::table;
-use crate::{Chain, CoreTimes, Origin};
+use crate::{Chain, CoreTimes, Given, Origin, given};
 use iced_x86::InstructionInfoFactory;
 use returns::Returns;
 use rustc_hash::FxHashMap;
@@ -100,16 +100,25 @@ impl Slice<'_> {
 
     fn origin(&self) -> Origin {
         let ids = |node: Node| self.graph.get(node).ids.iter().copied();
-        let mut loads: Vec<_> = self.loads.iter().flat_map(|&(load, way)| ids(load).map(move |id| (id, way))).collect();
-        loads.sort_unstable_by_key(|(id, way)| (*id, way.instructions));
-        loads.dedup_by_key(|(id, _)| *id);
-        let distances = loads.iter().map(|(_, way)| way.instructions).collect();
-        let cycles = loads.iter().map(|(_, way)| way.cycles).collect();
-        let loads = loads.into_iter().map(|(id, _)| id).collect();
+        let mut loads: Vec<_> =
+            self.loads.iter().flat_map(|&(load, way)| ids(load).map(move |id| (id, way, load))).collect();
+        loads.sort_unstable_by_key(|(id, way, _)| (*id, way.instructions));
+        loads.dedup_by_key(|(id, ..)| *id);
+        let nodes = self.loads.iter().map(|(load, way)| (*load, way.instructions));
+        let given = given::around(self.graph, self.start, nodes).map(|around| Given {
+            head: around.head,
+            instructions: around.nodes.len() as u32,
+            at: around.at,
+            inside: loads.iter().map(|(_, _, load)| around.nodes.contains(load)).collect(),
+        });
+        let distances = loads.iter().map(|(_, way, _)| way.instructions).collect();
+        let cycles = loads.iter().map(|(_, way, _)| way.cycles).collect();
+        let loads = loads.into_iter().map(|(id, ..)| id).collect();
         let own_chain = self.own.map(|way| Chain { instructions: way.instructions, cycles: way.cycles });
         let mut through = self.through.clone();
         through.sort_unstable();
-        Origin { loads, distances, cycles, unknown: self.states.unknown(), own_chain, through }
+        let counted_ahead = self.graph.get(self.start).counted_ahead;
+        Origin { loads, distances, cycles, unknown: self.states.unknown(), own_chain, through, counted_ahead, given }
     }
 
     fn address(&mut self, number: u32, question: Question, way: Distance) {

@@ -1,6 +1,6 @@
 //! Cycles of instructions while every access hits the first level.
 
-mod body;
+pub(crate) mod body;
 mod chain;
 mod inner;
 mod pressure;

@@ -1,7 +1,9 @@
 //! Origins of addresses, on functions as compilers write them.
 
 use crate::support::Assembled;
-use nearmiss_code::{Chain, CodeMap, Origin};
+use nearmiss_code::{Chain, CodeMap, Given, Origin};
+use nearmiss_record::code::CodeBlock;
+use nearmiss_record::units::InsnId;
 
 struct Functions {
     assembled: Assembled,
@@ -150,4 +152,31 @@ fn branches_are_decided_by_what_they_compare_and_by_their_targets() {
     functions.decides("sum_again", &[]);
     functions.decides("dispatch_jump", &["dispatch_code", "dispatch_jump"]);
     functions.decides("method_call", &["method_table", "method_entry"]);
+}
+
+#[test]
+fn a_loop_within_a_loop_is_given_what_earlier_runs_loaded() {
+    let mut functions = Functions::of("given.s");
+    let turn = functions.assembled.address("checksum_turn");
+    let checksum = functions.origin("checksum_load");
+    assert_eq!(checksum.given, Some(Given { head: turn, instructions: 9, at: 6, inside: vec![true] }));
+    // The load of the loop around decides the page: it does not run in the loop within.
+    let search = functions.origin("search_lowest");
+    assert!(search.loads.contains(&functions.assembled.id("search_child")));
+    let inside: Vec<bool> = search.loads.iter().map(|load| *load == functions.assembled.id("search_lowest")).collect();
+    assert_eq!(search.given.map(|given| (given.instructions, given.at, given.inside)), Some((5, 0, inside)));
+    assert_eq!([functions.origin("list_next").given, functions.origin("search_child").given], [None, None]);
+}
+
+#[test]
+fn instructions_are_counted_ahead_to_the_end_of_their_line_and_block() {
+    // Twelve loads of eight bytes from 60 bytes into a line on.
+    let code: Vec<u8> = [0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0].repeat(12);
+    let mut map = CodeMap::default();
+    let named: Vec<(u16, InsnId)> = (0..12).map(|n| (n * 8, InsnId(n.into()))).collect();
+    let payload = CodeBlock::encode(0, &named, &code);
+    map.add(&CodeBlock::decode(0x103c, &payload).expect("a block"));
+    let ahead: Vec<u32> = (0..12).map(|n| map.origin(InsnId(n)).expect("known code").counted_ahead).collect();
+    // From 0x103c: one straddles 0x1040 and goes on to 0x107c, the next straddles 0x1080.
+    assert_eq!(ahead, [8, 7, 6, 5, 4, 3, 2, 1, 4, 3, 2, 1]);
 }

@@ -41,6 +41,8 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     number(&at("fetch_ahead_instructions"), core.fetch_ahead_instructions, 0, 10_000)?;
     number(&at("crowded_store_cycles"), core.crowded_store_cycles, 0, 1000)?;
     number(&at("crowded_addition_cycles"), core.crowded_addition_cycles, 0, 1000)?;
+    number(&at("crowded_beside_cycles"), core.crowded_beside_cycles.unwrap_or(0), 0, 1000)?;
+    number(&at("crowded_half_lines"), core.crowded_half_lines.unwrap_or(1), 1, 1000)?;
     for cycles in core.contended_store_cycles {
         number(&at("contended_store_cycles"), cycles, 0, 10_000)?;
     }

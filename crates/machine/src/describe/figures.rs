@@ -63,6 +63,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     const SECOND_TLB: [&str; 3] = ["tlb.second.entries", "tlb.second.walk", "tlb.second.large_walk"];
     let mut names: Vec<&str> = if machine.core.is_some() { CORE.to_vec() } else { vec!["overlap"] };
     names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
+    names.extend(machine.core.iter().filter_map(|core| core.crowded_beside_cycles.map(|_| "core.crowded_beside")));
+    names.extend(machine.core.iter().filter_map(|core| core.crowded_half_lines.map(|_| "core.crowded_half")));
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
     names.extend(contended.clone().flat_map(|_| CONTENDED));
     let optional = |of: Contended| {

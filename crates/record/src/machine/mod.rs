@@ -298,6 +298,14 @@ pub struct Core {
     /// brought and brought again; 0: assumed twice those of stores alone.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub crowded_addition_cycles: u32,
+    /// Cycles from one store to the next where the lines of sixteen sets push one another out in turn; none: those of one
+    /// set, divided among the sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowded_beside_cycles: Option<u32>,
+    /// Lines of one set, stored to in turn, at which a store takes half of `crowded_store_cycles`: it takes less at fewer;
+    /// none: two and a half times the set's ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowded_half_lines: Option<u32>,
     /// Cycles of a store behind a load of its line to a line that another CPU stored to since this one did, both again and
     /// again, with stores to other lines between: if the latest such store was to the same line, and if it was to another
     /// contended one; 0: none of its own.

@@ -42,6 +42,8 @@ pub fn machine() -> Machine {
         fetch_ahead_instructions: 0,
         crowded_store_cycles: 0,
         crowded_addition_cycles: 0,
+        crowded_beside_cycles: None,
+        crowded_half_lines: None,
         contended_store_cycles: [0, 0],
         fill_cycles: 0.0,
         contended: None,

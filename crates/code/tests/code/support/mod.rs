@@ -32,6 +32,11 @@ impl Assembled {
         Assembled { vaddr: text.address(), code: text.data().unwrap().to_vec(), labels }
     }
 
+    /// The address of a label.
+    pub fn address(&self, label: &str) -> u64 {
+        self.labels[label]
+    }
+
     /// The id of the instruction behind a label.
     pub fn id(&self, label: &str) -> InsnId {
         blocks::id_at(self.labels[label] - self.vaddr)

@@ -42,6 +42,7 @@ mod crowded;
 mod front_end;
 mod interval;
 mod leaving;
+mod loops;
 mod mispredicted;
 mod own_bytes;
 mod page_table;
@@ -167,6 +168,8 @@ mod tests {
             fetch_ahead_instructions: 0,
             crowded_store_cycles: 9,
             crowded_addition_cycles: 21,
+            crowded_beside_cycles: None,
+            crowded_half_lines: None,
             contended_store_cycles: [20, 70],
             fill_cycles: 0.0,
             contended: Some(Contended {

@@ -3,7 +3,8 @@
 //! Pages are identified by their physical numbers, so a switch of tasks forgets none. Large pages are recognised: if
 //! several small pages of one aligned 2 MiB block lie in memory as they lie in the address space, at one aligned
 //! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. Memory that is to lie
-//! in large pages, by the machine or by a policy, has its pages identified by address space and virtual number.
+//! in large pages, by the machine or by a policy, has its pages identified by address space and virtual number. The set
+//! of a page follows from its virtual number, as a core looks it up before the physical one is known.
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Machine, SecondTlb, Tlb};
@@ -44,9 +45,9 @@ impl TlbLevel {
         TlbLevel { ways, set_mask: sets as u64 - 1, pages: vec![NOBODY; sets * ways] }
     }
 
-    /// Whether it holds the page; it does from now on.
-    fn access(&mut self, page: u64) -> bool {
-        let first = (page & self.set_mask) as usize * self.ways;
+    /// Whether it holds the page of this virtual number; it does from now on.
+    fn access(&mut self, page: u64, number: u64) -> bool {
+        let first = (number & self.set_mask) as usize * self.ways;
         let set = &mut self.pages[first..first + self.ways];
         let at = set.iter().position(|known| *known == page);
         set[..=at.unwrap_or(self.ways - 1)].rotate_right(1);
@@ -114,12 +115,13 @@ impl Translation {
             (_, true) => paddr >> LARGE_LOG2 | LARGE,
             _ => paddr >> PAGE_LOG2,
         };
+        let number = vaddr >> if whole { LARGE_LOG2 } else { PAGE_LOG2 };
         let first = self.first_large.as_mut().filter(|_| whole).unwrap_or(&mut self.first);
-        if first.access(page) {
+        if first.access(page, number) {
             return 0;
         }
         self.counted.first_misses += 1;
-        if self.second.as_mut().is_none_or(|second| second.access(page)) {
+        if self.second.as_mut().is_none_or(|second| second.access(page, number)) {
             return self.miss;
         }
         *(if large { &mut self.counted.large_walks } else { &mut self.counted.walks }) += 1;

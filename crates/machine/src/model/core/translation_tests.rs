@@ -50,6 +50,18 @@ fn pieces_of_split_large_pages_have_places_of_their_own() {
 }
 
 #[test]
+fn pages_apart_share_a_set_by_their_virtual_numbers() {
+    let mut t = Translation::new(&Tlb { ways: 2, ..figures() }, &PagePolicy::Recorded);
+    let mut second_walk = |pages: [u64; 3]| {
+        let mut walk = || pages.map(|page| t.takes(page << 12, (page / 2 + 100) << 12, 2));
+        walk();
+        walk()
+    };
+    assert_eq!(second_walk([0, 2, 4]), [ticks(7); 3], "three in one set of two ways");
+    assert_eq!(second_walk([16, 18, 21]), [0; 3], "two and one");
+}
+
+#[test]
 fn the_last_page_again_costs_nothing() {
     let mut t = translation();
     assert_eq!([t.takes(0, 4096, 2), t.takes(8, 4104, 2), t.takes(16, 4112, 2)], [ticks(37), 0, 0]);
@@ -82,17 +94,18 @@ fn a_policy_makes_the_pages_of_its_ranges_large_and_no_others() {
     assert_eq!([walks(2 * LARGE + 9 * 4096), walks(3 * LARGE), walks(6 * LARGE)], [(0, 0), (1, 0), (1, 0)]);
 }
 
-/// A level as a list of requests, oldest first: a page is held if it was among the last different ones of its set.
+/// A level as a list of requested pages with their sets, oldest first: a page is held if it was among the last different
+/// ones of its set.
 #[derive(Default)]
 struct SlowLevel {
-    requests: Vec<u64>,
+    requests: Vec<(u64, u64)>,
 }
 
 impl SlowLevel {
-    fn access(&mut self, page: u64, sets: u64, ways: usize) -> bool {
+    fn access(&mut self, page: u64, set: u64, ways: usize) -> bool {
         let mut others: Vec<u64> = Vec::new();
         let mut held = false;
-        for earlier in self.requests.iter().rev().filter(|earlier| *earlier % sets == page % sets) {
+        for (earlier, _) in self.requests.iter().rev().filter(|(_, of)| *of == set) {
             if *earlier == page {
                 held = true;
                 break;
@@ -101,7 +114,7 @@ impl SlowLevel {
                 others.push(*earlier);
             }
         }
-        self.requests.push(page);
+        self.requests.push((page, set));
         held && others.len() < ways
     }
 }
@@ -117,9 +130,10 @@ proptest! {
         let (mut first, mut second, mut last) = (SlowLevel::default(), SlowLevel::default(), None);
         for page in pages {
             let (virtual_address, physical) = scattered(page);
+            let number = virtual_address >> 12;
             let expected = match physical >> 12 {
-                number if last == Some(number) || first.access(number, first_sets, first_ways) => 0,
-                number => 7 + if second.access(number, 2, 4) { 0 } else { 30 },
+                page if last == Some(page) || first.access(page, number % first_sets, first_ways) => 0,
+                page => 7 + if second.access(page, number % 2, 4) { 0 } else { 30 },
             };
             last = Some(physical >> 12);
             prop_assert_eq!(t.takes(virtual_address, physical, 2), ticks(expected));

@@ -22,3 +22,22 @@ fn a_value_comes_behind_turns_of_a_search_that_hit() {
     let (_, end) = run((0..10).flat_map(search), &origins);
     assert_eq!(end, 5 + 20 * 300 + 10 * 7 * 5 - 100);
 }
+
+#[test]
+fn misses_of_one_run_of_a_loop_wait_for_values_from_before_it() {
+    // Runs of eight turns of ten instructions, and five between: the fourth and the seventh turn miss. The load's own
+    // value of the last turn forms the addresses of the next run.
+    let runs = (0..5u64).flat_map(|n| {
+        [(if n == 0 { 30 } else { 55 }, 2 * n), (30, 2 * n + 1)]
+            .map(|(after, at)| (after, Kind::Load, 1, scattered(at), 300))
+    });
+    let own = from_afar(&[(1, 15)], Some(Chain { instructions: 15, cycles: 7.0 }));
+    let given = Given { head: 0x1000, instructions: 10, at: 0, inside: vec![true] };
+    let within = Origin { given: Some(given), ..own.clone() };
+    let end = |origin: &Origin| run(runs.clone(), &[(1, origin.clone())]).1;
+    // Two cycles from the value to the address beyond the first level's five; the second line of a run comes up to ten
+    // cycles after the first.
+    let chained = 30 + 30 + 5 * 300 + 4 * 2 - 100;
+    assert!((chained..chained + 5 * 10).contains(&end(&within)), "a miss of each run waits: {}", end(&within));
+    assert!(end(&own) > 9 * 300, "else all ten do");
+}
