@@ -33,6 +33,7 @@
 
 use super::leaving::Leaving;
 use super::own_bytes::OwnBytes;
+use super::uses::Uses;
 use super::{Ticks, ticks};
 use nearmiss_code::Needed;
 use nearmiss_record::machine::{Core, Machine};
@@ -162,6 +163,7 @@ pub(super) struct Contended {
     window: u64,
     /// Losses by the line's number.
     lost: Vec<Lost>,
+    uses: Uses,
     leaving: Leaving,
     /// Lines of the latest losses, and how many there were.
     latest: [u64; IN_PLAY],
@@ -189,6 +191,7 @@ impl Contended {
             transfer_cycles: machine.latency.core_modified_cycles.max(1),
             window: u64::from(core.window_instructions).max(1),
             lost: vec![Lost { line: NONE, ..Lost::default() }; REMEMBERED],
+            uses: Uses::default(),
             leaving: Leaving::default(),
             latest: [NONE; IN_PLAY],
             losses: 0,
@@ -246,8 +249,10 @@ impl Contended {
 
     /// A store to this address is put behind the others, be it a hit or not.
     #[inline]
-    pub fn buffers(&mut self, vaddr: u64) {
-        self.leaving.store(vaddr >> self.line_shift);
+    pub fn buffers(&mut self, vaddr: u64, instructions: u64) {
+        let line = vaddr >> self.line_shift;
+        self.leaving.store(line);
+        self.uses.store(line, instructions);
     }
 
     /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended.
@@ -404,7 +409,8 @@ impl Contended {
     fn again(&self, before: Moment, loss: &Loss) -> bool {
         let has_figures = [self.additions, self.stores, self.atomics, self.loads] != [[0; 3]; 4];
         let recent = before.now > 0 && loss.now.saturating_sub(before.now) <= WITHIN;
-        has_figures && recent && loss.instructions.saturating_sub(before.instructions) <= WINDOWS * self.window
+        let used = before.instructions.max(self.uses.before(loss.vaddr >> self.line_shift, loss.instructions));
+        has_figures && recent && loss.instructions.saturating_sub(used) <= WINDOWS * self.window
     }
 
     fn known(&self, loss: &Loss) -> Lost {
@@ -414,6 +420,7 @@ impl Contended {
     }
 
     fn remember(&mut self, lost: Lost) {
+        self.uses.loses(lost.line, lost.stored.instructions.max(lost.loaded.instructions));
         self.lost[lost.line as usize % REMEMBERED] = lost;
     }
 

@@ -18,8 +18,8 @@ fn loss(line: u64, now: u64) -> Loss {
 
 /// A store that found its line gone, behind `others` to lines of their own.
 fn store_behind(contended: &mut Contended, others: u64, loss: &Loss) -> Option<Takes> {
-    (0..others).for_each(|other| contended.buffers((1000 + other) * 64));
-    contended.buffers(loss.vaddr);
+    (0..others).for_each(|other| contended.buffers((1000 + other) * 64, loss.instructions));
+    contended.buffers(loss.vaddr, loss.instructions);
     contended.stores(loss)
 }
 
@@ -100,8 +100,8 @@ fn stores_that_find_a_line_lost_a_moment_ago_leave_in_turn_as_well() {
             store_behind(&mut contended, 1, &loss(5, now));
         }
         let hit = Loss { instructions: 20, ..loss(5, (contended.done >> 16) + now) };
-        (0..others).for_each(|other| contended.buffers((1000 + other) * 64));
-        contended.buffers(hit.vaddr);
+        (0..others).for_each(|other| contended.buffers((1000 + other) * 64, hit.instructions));
+        contended.buffers(hit.vaddr, hit.instructions);
         contended.stores_again(&hit)
     };
     // Two turns of 12 cycles, of which some are computed.
@@ -251,4 +251,22 @@ fn a_machine_without_times_has_no_contended_lines() {
     assert_eq!([1, 2].map(|now| contended.stores(&loss(0, now))), [None, None]);
     assert_eq!([3, 4].map(|now| contended.atomics(&loss(0, now))), [None, None]);
     assert_eq!([5, 6].map(|now| contended.loads(&loss(0, now))), [None, None]);
+}
+
+#[test]
+fn a_line_that_is_seldom_lost_and_used_all_the_time_is_contended() {
+    // Two windows are 200 instructions; the line is lost each 2000.
+    let takes_again = |stores_apart: u64| {
+        let mut contended = contended();
+        let mut lost_at = |now: u64| {
+            let taken = contended.loads(&loss(5, now)).is_some();
+            let stored = store_behind(&mut contended, 1, &loss(5, now)).is_some();
+            (1..2000 / stores_apart).for_each(|n| contended.buffers(5 * 64, now + n * stores_apart));
+            (taken, stored)
+        };
+        lost_at(10);
+        lost_at(2010)
+    };
+    assert_eq!(takes_again(150), (true, true));
+    assert_eq!(takes_again(300), (false, false), "it is handed over");
 }

@@ -162,7 +162,7 @@ impl Interval {
     /// A store is put behind the others. Returns whether it may wait for them, be it a hit or not.
     #[inline]
     pub fn buffers(&mut self, vaddr: u64, instructions: u64) -> bool {
-        self.contended.buffers(vaddr);
+        self.contended.buffers(vaddr, instructions);
         self.crowded.crowd(vaddr, instructions) || self.contended.is_in_play(vaddr)
     }
 

@@ -48,6 +48,7 @@ mod own_bytes;
 mod page_table;
 mod streams;
 mod translation;
+mod uses;
 mod values;
 mod wrong_path;
 
