@@ -258,7 +258,8 @@ impl Contended {
     /// Handles a store that found the line in another CPU. Returns its cost, if the line is contended.
     pub fn stores(&mut self, loss: &Loss) -> Option<Takes> {
         let before = self.stored(loss);
-        let in_play = if before.loaded.now > 0 { self.in_play() } else { self.loses(loss) };
+        let loaded = Self::is_behind_a_load(&before, loss);
+        let in_play = if loaded { self.in_play() } else { self.loses(loss) };
         let apart = before.apart(loss) + before.load_apart;
         let computed = loss.now.saturating_sub(self.done) + before.load_computed;
         // The load's wait is a part of this store's, and of no later one's.
@@ -270,7 +271,7 @@ impl Contended {
             return None;
         }
         let turns = if in_play == 0 { self.turn * self.leaving.turns_since(&before.leaving) } else { 0 };
-        if before.loaded.now == 0 {
+        if !loaded {
             return Some(Takes::InTheBuffer(self.farther(self.stores[in_play].max(turns), loss)));
         }
         let in_turn = turns.saturating_sub(computed).min(self.additions[2]);
@@ -301,7 +302,7 @@ impl Contended {
             return None;
         }
         self.remember(Lost { leaving: self.leaving, ..before });
-        if before.loaded.now == 0 {
+        if !Self::is_behind_a_load(&before, store) {
             return Some(Takes::InTheBuffer(turns));
         }
         let takes = turns.saturating_sub(store.now.saturating_sub(self.done)).min(self.additions[2]);
@@ -403,6 +404,11 @@ impl Contended {
         let took = takes.unwrap_or(0);
         self.done = loss.now + took;
         took
+    }
+
+    /// Whether stores to a line come behind loads of it: one of those has found it gone lately.
+    fn is_behind_a_load(before: &Lost, store: &Loss) -> bool {
+        before.loaded.now > 0 && store.now.saturating_sub(before.loaded.now) <= WITHIN
     }
 
     /// Whether the line was lost lately as well, and is in use again and again.

@@ -270,3 +270,15 @@ fn a_line_that_is_seldom_lost_and_used_all_the_time_is_contended() {
     assert_eq!(takes_again(150), (true, true));
     assert_eq!(takes_again(300), (false, false), "it is handed over");
 }
+
+#[test]
+fn a_load_long_ago_does_not_make_the_core_wait_for_stores() {
+    let second_store = |loaded_before: u64| {
+        let (mut contended, loaded_at) = (contended(), 100);
+        contended.loads(&loss(5, loaded_at));
+        store_behind(&mut contended, 1, &loss(5, loaded_at + loaded_before - 50));
+        store_behind(&mut contended, 1, &loss(5, loaded_at + loaded_before))
+    };
+    assert!(matches!(second_store(60), Some(Takes::AtOnce(_))));
+    assert!(matches!(second_store((WITHIN >> 16) + 1), Some(Takes::InTheBuffer(_))));
+}
