@@ -10,8 +10,8 @@
 //! before they are pushed out: the cost grows evenly from `ways` lines on. And sets work side by side: the latest fills
 //! of the same set hold one up, those of other sets as far as the machine file has it. Cores differ in both: with 24
 //! lines, a store takes half of the most on a Zen 5 and all of it on an Emerald Rapids, with sixteen sets in turn nothing
-//! and a half (`experiments/cycles/crowded-lines*.txt`). Lines that are only loaded count little against stores: beside
-//! nine of them, stores to nine lines cost a tenth of the most, and stores to twelve lines half of it.
+//! and a half (`experiments/cycles/crowded-lines*.txt`). Lines that are only loaded count less than those that are
+//! stored to: beside nine of them, stores to eight lines cost nothing, those to twelve half of the most.
 //!
 //! A store behind a load of its line takes more than either: the line that the load pushes out is modified and must be
 //! written back before the fill, and when the store's turn comes its own line must be brought once more.
@@ -23,7 +23,8 @@ use nearmiss_record::machine::{Core, Machine};
 const SIDE_BY_SIDE: usize = 16;
 /// Lines of a set that go round, in ways, from which on no load's line comes for nothing; beyond the first ways.
 const LOADED: f64 = 4.3;
-/// A line that is stored to counts as so many that are only loaded: measured on an Emerald Rapids.
+/// A line that is stored to counts as so many that are only loaded: two to five on an Emerald Rapids, by their numbers
+/// (`experiments/cycles/crowded-lines-emerald-rapids.txt`).
 const LOADED_FOR_ONE: u32 = 4;
 /// Lines of a set, in ways, at which a store takes half of the most, where the machine file has no figure.
 const HALF_OF_STORES: f64 = 2.5;
