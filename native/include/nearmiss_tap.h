@@ -17,12 +17,13 @@
 #include <stdint.h>
 
 #define NM_ABI_MAGIC 0x3130504154534d4eULL /* "NMSTAP01" */
-#define NM_ABI_VERSION 9u
+#define NM_ABI_VERSION 10u
 /* The variable in QEMU's environment that holds the version of its plugin interface. */
 #define NM_QEMU_API_VARIABLE "NEARMISS_QEMU_API"
 #define NM_MAX_VCPUS 64
 #define NM_MAX_NODES 8
 #define NM_ALLOCATORS 8
+#define NM_CLEARING 3
 
 /* ---- records ---------------------------------------------------------------------------------------------------
  * a: bits  0..47  virtual address (sign-extend bit 47) of the first byte touched inside this line
@@ -214,6 +215,9 @@ struct nm_control {
     uint32_t managed_heaps;  /* 1: the consumer looks for `allocators` */
     uint32_t branches;       /* 1: branches are predicted, and NM_C_BRANCH is sent */
 
+    /* consumer, before BEGIN: entries of the kernel's functions that clear a page; 0: none */
+    uint64_t clearing[NM_CLEARING];
+
     /* plugin */
     _Alignas(64) uint64_t published; /* chunks filled, ever; release store, then futex wake on the low word */
     uint32_t consumer_waits;         /* consumer sets it before it sleeps on `published` */
@@ -231,6 +235,7 @@ struct nm_control {
     uint64_t changed_ns; /* the guest's clock at the last change */
     uint64_t now_ns;     /* the guest's clock not long ago */
     uint64_t passed_ns[2]; /* of the guest's clock in parts, and in pauses, from the window's start to the last change */
+    uint64_t cleared[2]; /* calls of `clearing` in parts, and in pauses, from the window's start on */
 
     /* consumer, while running */
     _Alignas(64) uint64_t consumed; /* chunks given back, ever; release store, then futex wake on the low word */
@@ -267,6 +272,8 @@ _Static_assert(offsetof(struct nm_control, first_level_data_ways) == 1792, "nm_c
 _Static_assert(offsetof(struct nm_control, ordered_stores) == 1812, "nm_control.ordered_stores");
 _Static_assert(offsetof(struct nm_control, published) == 1856, "nm_control.published");
 _Static_assert(offsetof(struct nm_control, managed_heaps) == 1824, "nm_control.managed_heaps");
+_Static_assert(offsetof(struct nm_control, clearing) == 1832, "nm_control.clearing");
+_Static_assert(offsetof(struct nm_control, cleared) == 2216, "nm_control.cleared");
 _Static_assert(offsetof(struct nm_control, allocators) == 2280, "nm_control.allocators");
 _Static_assert(sizeof(struct nm_control) <= 4096, "nm_control fits a page");
 

@@ -373,6 +373,10 @@ void heap_watch_mail(struct qemu_plugin_insn *); /* in a pause: the store that f
 /* allocators.c: functions of a language's runtime that give out memory; before the block's other callbacks */
 void allocators_register(struct qemu_plugin_tb *);
 
+/* cleared.c: pages that the kernel clears; those ahead of the window are forgotten */
+void cleared_register(struct qemu_plugin_tb *, int is_paused);
+void cleared_begin(void);
+
 /* sites.c: notes whether an object has a call site; returns whether one that had may have lain there */
 int sites_change(uint64_t mm, uint64_t address, uint64_t size, int has_site);
 

@@ -246,6 +246,7 @@ static void translate(struct qemu_plugin_tb *tb)
 {
     static struct step steps[BLOCK_INSNS_MAX];
     allocators_register(tb);
+    cleared_register(tb, 0);
     const size_t count = read_block(tb, steps);
     const int branches = tap.control->branches && count && is_recorded(&steps[0]);
     if (branches)
@@ -307,6 +308,7 @@ void translate_calls(struct qemu_plugin_tb *tb)
 {
     static struct step steps[BLOCK_INSNS_MAX];
     allocators_register(tb);
+    cleared_register(tb, 1);
     const size_t count = read_block(tb, steps);
     if (count && follows_syscall(&steps[0]))
         exec(steps[0].at, on_return_from_kernel);

@@ -148,6 +148,7 @@ static void start_window(struct vcpu *v)
         limit_instructions(&tap_vcpus[i]);
         __atomic_fetch_and(&tap_vcpus[i].attention, ~(uint32_t)(ATTEND_PENDING | ATTEND_START), __ATOMIC_RELAXED);
     }
+    cleared_begin();
     __atomic_store_n(&tap.control->opened, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -396,6 +397,7 @@ void window_look_for_triggers(struct qemu_plugin_tb *tb)
 {
     const size_t count = qemu_plugin_tb_n_insns(tb);
     allocators_register(tb);
+    cleared_register(tb, 1);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
         uint8_t buffer[16];

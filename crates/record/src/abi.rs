@@ -1,12 +1,13 @@
 //! The shared memory between plugin and consumer: `native/include/nearmiss_tap.h`, mirrored.
 
+use crate::symbols::CLEARING;
 use bytemuck::{Pod, Zeroable};
 use std::mem::offset_of;
 
 /// `NM_ABI_MAGIC`: "NMSTAP01".
 pub const MAGIC: u64 = 0x3130_5041_5453_4d4e;
 /// `NM_ABI_VERSION`.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Most vCPUs a guest may have.
 pub const MAX_VCPUS: usize = 64;
 /// Most memory nodes a guest may have.
@@ -157,8 +158,8 @@ pub struct ControlPage {
     pub managed_heaps: u32,
     /// 1: branches are predicted, and those that were predicted wrongly are sent.
     pub branches: u32,
-    /// Padding to the plugin's cache line.
-    pub padding0: [u32; 6],
+    /// Consumer: entries of the kernel's functions that clear a page; 0: none.
+    pub clearing: [u64; CLEARING.len()],
     /// Plugin: chunks filled, ever.
     pub published: u64,
     /// Consumer: asleep on `published`.
@@ -194,8 +195,10 @@ pub struct ControlPage {
     /// Plugin: nanoseconds of the guest's clock that passed in parts, and in pauses, from the window's start to the last
     /// change.
     pub passed_ns: [u64; 2],
+    /// Plugin: pages that the kernel cleared in parts, and in pauses, from the window's start on.
+    pub cleared: [u64; 2],
     /// Padding to the consumer's cache line.
-    pub padding1: [u32; 6],
+    pub padding1: [u32; 2],
     /// Consumer: chunks given back, ever.
     pub consumed: u64,
     /// Plugin: asleep on `consumed`.
@@ -253,6 +256,8 @@ const _: () = {
     assert!(offset_of!(ControlPage, stop) == 2252);
     assert!(offset_of!(ControlPage, pause) == 2256);
     assert!(offset_of!(ControlPage, managed_heaps) == 1824);
+    assert!(offset_of!(ControlPage, clearing) == 1832);
+    assert!(offset_of!(ControlPage, cleared) == 2216);
     assert!(offset_of!(ControlPage, allocators) == 2280);
     assert!(size_of::<ControlPage>() == 2432);
 };

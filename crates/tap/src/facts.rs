@@ -5,6 +5,7 @@ use super::guest::{KernelDescription, PerfRing, memory_path, sealed};
 use super::page_tables::{DIRECT_MAP, KERNEL_MAP};
 use super::ring::PluginFacts;
 use btf::btf::{Btf, Type};
+use nearmiss_record::symbols::CLEARING;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub struct FactsError {
 }
 
 /// Raised whenever [`KernelFacts`] changes: what an earlier nearmiss kept is then found out again.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Facts about a kernel, the same at each of its boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub struct KernelFacts {
     per_cpu_offsets: u64,
     timer_entry: u64,
     irq_text: (u64, u64),
+    /// Entries of the functions that clear a page; 0: the kernel has none of that name.
+    clearing: [u64; CLEARING.len()],
     /// How to find the use of a page; `None` for kernels that mark it in neither of the ways of [`PageMarks`].
     pub(super) pages: Option<PageFacts>,
     /// How to find the network devices; `None` for kernels that list them otherwise.
@@ -161,6 +164,7 @@ impl KernelFacts {
             per_cpu_offsets: symbol("__per_cpu_offset")?,
             timer_entry: symbol("asm_sysvec_apic_timer_interrupt")?,
             irq_text: (irq_start, irq_end),
+            clearing: CLEARING.map(|name| symbols.get(name).copied().unwrap_or(0)),
             pages: pages(),
             devices: devices(),
         })
@@ -194,6 +198,7 @@ impl KernelFacts {
             per_cpu_bases,
             timer_entry: self.timer_entry,
             irq_text: self.irq_text,
+            clearing: self.clearing,
             perf_rings,
         })
     }
@@ -283,6 +288,7 @@ mod tests {
             per_cpu_offsets: KERNEL_MAP + 0x1000,
             timer_entry: 5,
             irq_text: (6, 7),
+            clearing: [8, 0, 9],
             pages: None,
             devices: None,
         };

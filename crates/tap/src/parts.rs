@@ -72,6 +72,8 @@ pub struct Covered {
     pub paused_ns_a_second: u64,
     /// Nanoseconds of the guest's clock that were recorded, and all of them; zeros: unknown.
     pub guest_ns: (u64, u64),
+    /// Pages that the kernel cleared in parts, and in all of the time; zeros: unknown.
+    pub cleared_pages: (u64, u64),
 }
 
 /// Next action.
@@ -282,6 +284,7 @@ impl Schedule {
         }
         self.covered.reached = now - self.began;
         self.covered.guest_ns = seen.guest_ns();
+        self.covered.cleared_pages = (seen.cleared[0], seen.cleared.iter().sum());
         self.covered.paused_ns_a_second = self.timing.pause_ns(Duration::from_secs(1));
         self.covered.paused = is_paused || self.covered.parts > 1;
         self.covered

@@ -9,6 +9,7 @@ use nearmiss_record::abi::{self, ChunkHeader, ControlPage};
 use nearmiss_record::reference::Record;
 use nearmiss_record::run::Associativity;
 use nearmiss_record::side::{Insn, PlacedContext, SideTables};
+use nearmiss_record::symbols::CLEARING;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,6 +55,8 @@ pub struct PluginFacts {
     pub timer_entry: u64,
     /// Entry points of the other interrupts.
     pub irq_text: (u64, u64),
+    /// Entries of the functions that clear a page; 0: none.
+    pub clearing: [u64; CLEARING.len()],
     /// Each CPU's perf ring: its `data_head`, and its data pages.
     pub perf_rings: Vec<(u64, Vec<u64>)>,
 }
@@ -149,6 +152,7 @@ impl Ring {
         head.direct_map_base = facts.direct_map_base;
         head.timer_entry_vaddr = facts.timer_entry;
         (head.irq_text_start, head.irq_text_end) = facts.irq_text;
+        head.clearing = facts.clearing;
         for (slot, address) in head.current_task_paddr.iter_mut().zip(&facts.current_task) {
             *slot = *address;
         }
@@ -284,13 +288,12 @@ impl Ring {
     pub(crate) fn seen(&self, records: u64) -> Seen {
         let changes = self.word(std::mem::offset_of!(ControlPage, changes)).load(Ordering::Acquire);
         let changed_ns = self.long(std::mem::offset_of!(ControlPage, changed_ns)).load(Ordering::Acquire);
-        let [now_ns, in_parts, in_pauses] = [
-            std::mem::offset_of!(ControlPage, now_ns),
-            std::mem::offset_of!(ControlPage, passed_ns),
-            std::mem::offset_of!(ControlPage, passed_ns) + size_of::<u64>(),
-        ]
-        .map(|at| self.long(at).load(Ordering::Relaxed));
-        Seen { records, is_paused: self.is_paused(), changes, changed_ns, now_ns, passed_ns: [in_parts, in_pauses] }
+        let long = |at| self.long(at).load(Ordering::Relaxed);
+        let both = |at| [long(at), long(at + size_of::<u64>())];
+        let now_ns = long(std::mem::offset_of!(ControlPage, now_ns));
+        let passed_ns = both(std::mem::offset_of!(ControlPage, passed_ns));
+        let cleared = both(std::mem::offset_of!(ControlPage, cleared));
+        Seen { records, is_paused: self.is_paused(), changes, changed_ns, now_ns, passed_ns, cleared }
     }
 
     /// Requests the plugin to open the window at its next chance.

@@ -33,6 +33,8 @@ pub(crate) struct Seen {
     pub now_ns: u64,
     /// Nanoseconds of the guest's clock in parts, and in pauses, up to the last change.
     pub passed_ns: [u64; 2],
+    /// Pages that the kernel cleared in parts, and in pauses.
+    pub cleared: [u64; 2],
 }
 
 impl Seen {

@@ -81,6 +81,8 @@ fn coverage(recorded: &Recorded) -> Option<Coverage> {
         paused_ns_a_second: covered.paused_ns_a_second,
         recorded_guest_ns: covered.guest_ns.0,
         reached_guest_ns: covered.guest_ns.1,
+        recorded_cleared_pages: covered.cleared_pages.0,
+        reached_cleared_pages: covered.cleared_pages.1,
     })
 }
 

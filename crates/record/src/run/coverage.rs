@@ -28,6 +28,12 @@ pub struct Coverage {
     /// Nanoseconds of the guest's clock from the window's opening to its end, *measured*; 0: unknown.
     #[serde(default)]
     pub reached_guest_ns: u64,
+    /// Pages that the guest's kernel cleared in the parts, of `reached_cleared_pages`, *measured*.
+    #[serde(default)]
+    pub recorded_cleared_pages: u64,
+    /// Pages that the guest's kernel cleared from the window's opening to its end, *measured*; 0: none, or unknown.
+    #[serde(default)]
+    pub reached_cleared_pages: u64,
 }
 
 impl Coverage {
@@ -43,6 +49,13 @@ impl Coverage {
     pub fn share_by_guest(&self) -> Option<f64> {
         let known = self.has_pauses() && self.recorded_guest_ns != 0 && self.reached_guest_ns != 0;
         known.then(|| (self.recorded_guest_ns as f64 / self.reached_guest_ns as f64).min(1.0))
+    }
+
+    /// Pages that the kernel cleared in a second of the guest's clock, from the window's opening to its end, by those of a
+    /// second that was recorded; none where unknown.
+    pub fn cleared_by_recorded(&self) -> Option<f64> {
+        let share = self.share_by_guest().filter(|_| self.recorded_cleared_pages != 0)?;
+        Some(share * self.reached_cleared_pages as f64 / self.recorded_cleared_pages as f64)
     }
 
     /// Returns a sentence for readers of the figures; none if all was recorded.
@@ -104,6 +117,9 @@ mod tests {
         let text = "Recorded: 3 parts, 6.8% of the command's time by the guest's clock (3.0 s of the 3.5 s that the \
                     command ran in the guest); nothing between them was seen.";
         assert_eq!(known.sentence().as_deref(), Some(text));
+        assert_eq!(known.cleared_by_recorded(), None);
+        let cleared = Coverage { recorded_cleared_pages: 34, reached_cleared_pages: 250, ..known };
+        assert_eq!(cleared.cleared_by_recorded(), Some(0.5), "250 in 1,000 ns, and 34 in 68 ns");
         let late = Coverage {
             parts: 2,
             recorded_ns: 1,

@@ -1,6 +1,7 @@
 //! Whether page faults cost a command enough, and whether freed memory comes back by them.
 
 use super::finding::Keep;
+use super::price::Price;
 use super::reusable_pages::ReusablePages;
 use nearmiss_analysis::{Case, CaseError, PageFaults, Suspicions, Traced};
 use nearmiss_record::finding::LEAST_GAIN;
@@ -17,8 +18,7 @@ pub fn detect(case: &Case) -> Result<Suspicions, CaseError> {
 
 /// Share of the cycles that all page faults of new memory take.
 fn most_saved(case: &Traced) -> f64 {
-    let faults = PageFaults::of(&case.model);
-    let beyond = faults.beyond_cycles();
-    let all = faults.cycles.max(faults.each_cycles * faults.one_by_one) + beyond;
-    all as f64 / (case.model.totals.cycles + beyond).max(1) as f64
+    let (faults, price) = (PageFaults::of(&case.model), Price::of(case));
+    let all = faults.cycles.max(faults.each_cycles * faults.one_by_one) + faults.beyond_cycles();
+    price.share(1, all as f64)
 }

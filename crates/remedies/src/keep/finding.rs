@@ -25,7 +25,7 @@ impl Keep {
 
     fn symptom(&self) -> String {
         let price = self.reusable.price();
-        let share = self.reusable.pages_again() as f64 * price.page / price.cycles;
+        let share = price.share(self.reusable.pages_again(), price.page);
         let known = if price.is_measured { "a page priced as measured here" } else { "as modelled" };
         format!(
             "{} return memory to the heap that the program had freed before: with clearing, {} of the cycles, {known}",
@@ -38,9 +38,16 @@ impl Keep {
         let reuse = self.reusable.reuse();
         let heap = format!(
             "the kernel gave out {} of heap blocks; {} of them although as many had been freed.",
-            counted(reuse.first_touches, "page"),
+            counted(reuse.first_touches.iter().sum(), "page"),
             grouped(self.reusable.pages_again())
         );
+        let run = self.reusable.price().by_recorded.map(|times| {
+            let text = format!(
+                "the kernel cleared {times:.2} times as many pages in a second of the run as in one of its recorded parts, by \
+                 count; the gain is the run's."
+            );
+            EvidenceLine::new("Run", text)
+        });
         let kept = format!("up to {} of freed memory would stay with the program.", bytes(self.reusable.kept_bytes(0)));
         let named = reuse.objects.iter().take(MOST_NAMED).enumerate().map(|(at, object)| {
             let share = percent(object.pages as f64 / self.reusable.pages_again().max(1) as f64);
@@ -51,6 +58,7 @@ impl Keep {
         });
         let lines = [EvidenceLine::new("Heap", heap)]
             .into_iter()
+            .chain(run)
             .chain(named)
             .chain([EvidenceLine::new("Memory", kept)])
             .collect();

@@ -14,21 +14,42 @@ pub struct Price {
     pub clearing: f64,
     /// Whether part of the price was measured on a machine.
     pub is_measured: bool,
+    /// Pages that the kernel gave out one by one.
+    pub pages: u64,
+    /// Pages in a stretch of the whole run by those in one that was recorded, where they were counted.
+    pub by_recorded: Option<f64>,
 }
 
 impl Price {
     /// Prices a run.
     pub fn of(case: &Traced) -> Self {
-        Self::from(PageFaults::of(&case.model), case.model.totals.cycles)
+        let counted = case.manifest.covered.and_then(|covered| covered.cleared_by_recorded());
+        Self::from(PageFaults::of(&case.model), case.model.totals.cycles, counted)
     }
 
-    fn from(faults: PageFaults, modelled_cycles: u64) -> Self {
+    fn from(faults: PageFaults, modelled_cycles: u64, by_recorded: Option<f64>) -> Self {
         Price {
             cycles: (modelled_cycles + faults.beyond_cycles()).max(1) as f64,
             page: (faults.each_cycles + faults.beyond_model_cycles) as f64,
             clearing: faults.clearing_cycles as f64 / faults.cleared.max(1) as f64,
             is_measured: faults.beyond_model_cycles > 0,
+            pages: faults.one_by_one,
+            by_recorded,
         }
+    }
+
+    fn times(&self) -> f64 {
+        self.by_recorded.unwrap_or(1.0)
+    }
+
+    /// Cycles of the command if its parts had as many of its page faults as all of the run.
+    pub fn cycles_of_run(&self) -> f64 {
+        (self.cycles + (self.times() - 1.0) * self.pages as f64 * self.page).max(1.0)
+    }
+
+    /// Share of the run's cycles that so many of the recorded pages take, at `each` cycles.
+    pub fn share(&self, pages: u64, each: f64) -> f64 {
+        (pages as f64 * self.times() * each / self.cycles_of_run()).clamp(0.0, 1.0)
     }
 
     /// Cycles that each page saves which is handed out again: median, least and most. Clearing a page also brings its
@@ -67,11 +88,20 @@ mod tests {
             beyond_model_cycles: 700,
             ..PageFaults::default()
         };
-        let price = Price::from(faults, 10_000_000);
+        let price = Price::from(faults, 10_000_000, None);
         assert_eq!((price.cycles, price.page, price.clearing), (10_700_000.0, 2200.0, 500.0));
         let machine = preset("zen4-genoa").unwrap().machine().unwrap();
         assert_eq!(price.saved(&machine, 64 << 10), [2200.0, 1700.0, 2200.0]);
         assert_eq!(price.saved(&machine, 4 << 20), [1950.0, 1700.0, 2200.0]);
         assert_eq!(price.saved(&machine, 1 << 30), [1700.0, 1700.0, 2200.0]);
+    }
+
+    #[test]
+    fn parts_with_half_of_the_runs_page_faults_stand_for_all_of_them() {
+        let price =
+            |times| Price { cycles: 1000.0, page: 2.0, pages: 100, by_recorded: Some(times), ..Price::default() };
+        assert_eq!((price(1.0).cycles_of_run(), price(1.0).share(50, 2.0)), (1000.0, 0.1));
+        assert_eq!((price(2.0).cycles_of_run(), price(2.0).share(50, 2.0)), (1200.0, 200.0 / 1200.0));
+        assert_eq!((price(0.5).cycles_of_run(), price(0.5).share(50, 2.0)), (900.0, 50.0 / 900.0));
     }
 }

@@ -1,5 +1,6 @@
 //! Freed memory of a run that came back by page faults, and what it costs.
 
+use super::counted;
 use super::price::Price;
 use nearmiss_analysis::{CaseError, PartSaving, Traced, of_whole_run, replay};
 use nearmiss_machine::attribution::{HeapReuse, Reuse, ReuseWithin};
@@ -60,20 +61,22 @@ impl ReusablePages {
 
     /// Share of the command's cycles that the limit of this number saves: likely, least, most.
     pub fn gain(&self, at: usize) -> [f64; 3] {
-        let pages = self.reuse.limits[at].pages() as f64;
-        self.saved[at].map(|cycles| (pages * cycles / self.price.cycles).clamp(0.0, 1.0))
+        let pages = self.reuse.limits[at].pages();
+        self.saved[at].map(|cycles| self.price.share(pages, cycles))
     }
 
-    /// Ends of what the limit of this number saves of the whole run, where parts of it were recorded. Each part takes
-    /// cycles as its instructions are many.
+    /// Ends of what the limit of this number saves of the whole run, where parts of it were recorded.
     pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
-        let (within, instructions) = (&self.reuse.limits[at], &self.reuse.instructions);
-        let each = self.price.cycles / instructions.iter().sum::<u64>().max(1) as f64;
-        let part = |(again, instructions): (&u64, &u64)| PartSaving {
+        let Reuse { first_touches, instructions, .. } = &self.reuse;
+        let again = &self.reuse.limits[at].again;
+        let pages = counted::pages_by_part(again, first_touches, instructions, self.price.by_recorded);
+        let each = self.price.cycles_of_run() / instructions.iter().sum::<u64>().max(1) as f64;
+        // Each part takes cycles as its instructions are many.
+        let part = |(pages, instructions): (f64, &u64)| PartSaving {
             cycles: *instructions as f64 * each,
-            saved: *again as f64 * self.saved[at][0],
+            saved: pages * self.saved[at][0],
         };
-        let parts: Vec<PartSaving> = within.again.iter().zip(instructions).map(part).collect();
+        let parts: Vec<PartSaving> = pages.into_iter().zip(instructions).map(part).collect();
         of_whole_run(&parts)
     }
 }

@@ -103,7 +103,8 @@ pub struct HeapReuse {
     owners: FxHashMap<(u32, u64), u32>,
     /// Parts of the run were recorded: what the program touched between them is not known.
     in_parts: bool,
-    first_touches: u64,
+    /// Pages of blocks that the kernel gave out, by recorded part.
+    first_touches: Vec<u64>,
     /// Instructions of the command, by recorded part.
     instructions: Vec<u64>,
     /// One for each limit.
@@ -124,7 +125,7 @@ impl HeapReuse {
             breaks: FxHashMap::default(),
             owners: FxHashMap::default(),
             in_parts,
-            first_touches: 0,
+            first_touches: vec![0],
             instructions: vec![0],
             allocators: limits.iter().map(|limit| Allocator::new(*limit)).collect(),
             objects: FxHashMap::default(),
@@ -158,7 +159,7 @@ impl HeapReuse {
             return;
         }
         let came_before = !self.live.insert((pid, page)) | self.is_among_earlier(pid, page, object);
-        self.first_touches += u64::from(is_first);
+        self.first_touches.last_mut().into_iter().for_each(|pages| *pages += u64::from(is_first));
         if is_first && came_before && !(in_block && self.is_inside(pid, record.vaddr())) {
             self.comes_back(pid, page, object);
         } else if in_block {
@@ -279,6 +280,7 @@ impl Observer for HeapReuse {
             Control::Switch { .. } => self.last[at] = u64::MAX,
             Control::Mark { number: MARK_PART, .. } => {
                 self.instructions.push(0);
+                self.first_touches.push(0);
                 self.allocators.iter_mut().for_each(|allocator| allocator.again.push(0));
             }
             Control::Heap { op: HeapOp::Trim, .. } => {

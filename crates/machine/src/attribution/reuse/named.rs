@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// Pages of a run's heap that an allocator would have handed out again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reuse {
-    /// Pages of heap blocks that the kernel gave out.
-    pub first_touches: u64,
+    /// Pages of heap blocks that the kernel gave out, by recorded part.
+    pub first_touches: Vec<u64>,
     /// Instructions of the command, by recorded part.
     pub instructions: Vec<u64>,
     /// One for each limit.
@@ -69,7 +69,7 @@ pub(super) fn reuse(reuse: &HeapReuse, names: &Names<'_>, symbols: &Symbols) -> 
     let mut objects: Vec<_> = found.into_iter().map(named).collect();
     objects.sort_by_key(|object| Reverse(object.pages));
     Reuse {
-        first_touches: reuse.first_touches,
+        first_touches: reuse.first_touches.clone(),
         instructions: reuse.instructions.clone(),
         limits: reuse.allocators.iter().map(within).collect(),
         objects,
