@@ -5,7 +5,6 @@
 
 mod answers;
 mod effects;
-mod given;
 mod graph;
 mod needed;
 mod place;

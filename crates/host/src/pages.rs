@@ -17,7 +17,7 @@ pub struct TranslationFigures {
     /// Nanoseconds from a walk to a small page to the next one, where neither waits for the other.
     #[serde(default)]
     pub apart_walk_ns: Option<Settled>,
-    /// Nanoseconds from one small piece of a large page to the next, likewise.
+    /// Nanoseconds from one small piece of a large page to the next, where neither waits for the other.
     #[serde(default)]
     pub large_apart_walk_ns: Option<Settled>,
     /// Large pages that the first level holds.

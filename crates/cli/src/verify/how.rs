@@ -38,7 +38,7 @@ pub struct ComparisonArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(LEAST_PAIRS as i64..))]
     pairs: u16,
     /// Begin no new pairs after this time, once the least number of pairs is done
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_limit)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = nearmiss_usage::some_time)]
     time_limit: Duration,
     /// Seed of the order of runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -90,13 +90,5 @@ impl ComparisonArgs {
             required_gain: self.require_gain,
             ..default
         }
-    }
-}
-
-/// A time in which something can be measured.
-fn parse_limit(text: &str) -> Result<Duration, String> {
-    match nearmiss_usage::time(text)? {
-        Duration::ZERO => Err("no pair fits in no time; write for example 30s".to_owned()),
-        limit => Ok(limit),
     }
 }

@@ -5,6 +5,7 @@
 //! walk ends at a value that is computed from nothing or unknown, or at a distance beyond every reorder window.
 
 mod across;
+mod given;
 mod line;
 mod locals;
 mod returns;
@@ -15,7 +16,7 @@ use crate::effects::Effects;
 use crate::graph::{Graph, Node};
 use crate::place::{RegisterNumber, STACK_POINTER, ValuePlace};
 use crate::times::table;
-use crate::{Chain, CoreTimes, Given, Origin, given};
+use crate::{Chain, CoreTimes, Given, Origin};
 use iced_x86::InstructionInfoFactory;
 use returns::Returns;
 use rustc_hash::FxHashMap;
