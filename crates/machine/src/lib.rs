@@ -6,6 +6,7 @@ pub mod aliasing;
 pub mod attribution;
 pub mod curve;
 pub mod describe;
+mod hashing;
 pub mod model;
 pub mod observer;
 mod of_trace;

@@ -6,6 +6,7 @@
 //! if its CPU comes back to a line that it shared so: each reference of the first sort makes one of the second at most,
 //! and counts twice. To count them takes a look at a table each; to model them takes two orders of magnitude longer.
 
+use crate::hashing;
 use crate::model::round::belongs_as_recorded;
 use nearmiss_record::abi::ChunkHeader;
 use nearmiss_record::machine::Machine;
@@ -88,7 +89,7 @@ impl Passing {
 
     #[inline]
     fn touches(&mut self, unit: u64, cpu: usize, writes: bool) {
-        let at = (unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES_LOG2)) as usize;
+        let at = hashing::place(unit, PLACES_LOG2);
         let place = &mut self.places[at];
         if place.round != self.round {
             *place = LineSlot { round: self.round, ..LineSlot::default() };

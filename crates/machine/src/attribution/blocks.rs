@@ -1,6 +1,7 @@
 //! A cache of heap blocks by line: most misses fall on blocks that missed before.
 
 use super::spaces::Block;
+use crate::hashing;
 
 const ENTRIES: usize = 1 << 13;
 const LINE_LOG2: u32 = 6;
@@ -30,7 +31,7 @@ impl Default for BlockCache {
 }
 
 fn slot(pid: u32, line: u64) -> usize {
-    ((line ^ u64::from(pid) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as usize % ENTRIES
+    hashing::place(line ^ u64::from(pid) << 32, ENTRIES.ilog2())
 }
 
 impl BlockCache {

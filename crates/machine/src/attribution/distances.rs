@@ -6,6 +6,7 @@
 
 use super::objects::ObjectId;
 use crate::curve::Stack;
+use crate::hashing;
 use nearmiss_record::model::MissRatioCurve;
 use rustc_hash::FxHashMap;
 
@@ -69,9 +70,8 @@ fn sizes() -> impl Iterator<Item = u64> {
     SIZES_LOG2.flat_map(|log2| [1 << log2, 3 << (log2 - 1)])
 }
 
-/// Fibonacci hashing: its upper bits depend on all bits of the line's number.
 fn is_followed(line: u64) -> bool {
-    line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - LINES_TO_ONE_LOG2) == 0
+    hashing::place(line, LINES_TO_ONE_LOG2) == 0
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::ledger::Count;
 use super::objects::ObjectId;
+use crate::hashing;
 use crate::observer::Outcome;
 use nearmiss_record::reference::Record;
 
@@ -76,9 +77,9 @@ impl Repeats {
     pub fn note(&mut self, miss: &Miss) -> Option<(Option<(Miss, Count)>, Count)> {
         let likeness = miss.likeness();
         let [a, b, c, d] = likeness;
-        let at = (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        let at = hashing::place(a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d, KINDS.ilog2());
         let once = Count::once(&miss.outcome);
-        let place = &mut self.kinds[at as usize % KINDS];
+        let place = &mut self.kinds[at];
         if let Some(kind) = place.as_mut().filter(|kind| kind.likeness == likeness) {
             kind.more.times += 1;
             kind.more.stall_cycles += once.stall_cycles;

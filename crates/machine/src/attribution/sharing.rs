@@ -7,6 +7,7 @@
 
 use super::Attribution;
 use super::objects::{Key, ObjectId};
+use crate::hashing;
 use crate::model::cache::bytes::mask_within;
 use crate::observer::{Effective, Outcome};
 use crate::owner::Owner;
@@ -200,7 +201,7 @@ fn add(sums: &mut Vec<(u32, u64)>, key: u32, count: u64, most: usize) {
 /// line.
 #[inline]
 fn place(address: u64) -> (usize, u64) {
-    let mixed = ((address >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - WATCHED_LOG2)) as usize;
+    let mixed = hashing::place(address >> 7, WATCHED_LOG2);
     (mixed / 64, 1 << (mixed % 64))
 }
 

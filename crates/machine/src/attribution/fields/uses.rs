@@ -5,6 +5,7 @@ use super::super::touches::Touches;
 use super::sizes::{ElementSize, SizesByObject};
 use super::spans::{Count, Span};
 use super::{Touched, touched};
+use crate::hashing;
 use crate::observer::{Effective, Observer, Outcome};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::reference::{Control, Kind};
@@ -127,7 +128,7 @@ impl FieldUses {
     }
 
     fn visit(&mut self, visit: Visit, touched: &Touched) {
-        let slot = (visit.element.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % RECENT;
+        let slot = hashing::place(visit.element, RECENT.ilog2());
         let before = &mut self.recent[slot];
         if (before.element, before.object) == (visit.element, visit.object) {
             before.used |= visit.used;

@@ -1,5 +1,6 @@
 //! One cache as its counts need it: which lines it has, which of them are modified, which goes next.
 
+use crate::hashing;
 use crate::model::cache::replacement::ReplacementState;
 use crate::model::fast::plan::{Config, Instance};
 use crate::model::stream::misses::Misses;
@@ -204,7 +205,7 @@ impl Tags {
 /// Returns a byte that differs for most lines of a set.
 #[inline(always)]
 fn hint_of(line: u64) -> u8 {
-    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+    hashing::place(line, u8::BITS) as u8
 }
 
 /// Returns the ways with this hint, a bit each.

@@ -11,6 +11,7 @@
 //! its table. So each instruction that is first at enough lines has an estimate of its own, and the others have one in
 //! common.
 
+use crate::hashing;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::MAX_LEVELS;
@@ -29,8 +30,6 @@ const NEARLY_ALL: f64 = 1.0 - 1e-6;
 /// Halvings of a characteristic time until it is known well enough, and the longest such time.
 const HALVINGS: u32 = 60;
 const LONGEST_CYCLES: f64 = 1e15;
-/// 2^64 / golden ratio: the upper bits of a product are those of a hash (Knuth 6.4).
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// By level: a line with a hash below was in the cache.
 type Below = [u64; MAX_LEVELS];
@@ -144,7 +143,7 @@ impl Earlier {
     #[inline(always)]
     pub fn note(&mut self, address: u64, insn: u32) {
         let line = address >> self.line_log2;
-        if hash(line) >> (64 - SAMPLE_LOG2) == 0 {
+        if hashing::mixed(line) >> (64 - SAMPLE_LOG2) == 0 {
             self.count(line, insn);
         }
     }
@@ -161,7 +160,7 @@ impl Earlier {
             return (0, 0);
         }
         // Other bits than those of the sample.
-        let hash = hash(line) << SAMPLE_LOG2;
+        let hash = hashing::mixed(line) << SAMPLE_LOG2;
         let of_level = |levels: u8, (level, below): (usize, &u64)| levels | u8::from(hash < *below) << level;
         let levels = |below: &Below| below.iter().enumerate().fold(0, of_level);
         let chances = self.chances.get(&insn).unwrap_or(&self.of_others);
@@ -291,10 +290,6 @@ fn characteristic_cycles(populations: &[&Population], capacity_lines: f64, other
         if filled(middle) <= capacity_lines { least = middle } else { most = middle }
     }
     least
-}
-
-fn hash(line: u64) -> u64 {
-    line.wrapping_mul(GOLDEN)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn there_in(earlier: &Earlier, insn: u32, level: usize) -> f64 {
 }
 
 fn random(seed: u64) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(seed.wrapping_mul(GOLDEN) | 1), |seed| {
+    std::iter::successors(Some(hashing::mixed(seed) | 1), |seed| {
         Some(seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
     })
     .skip(1)
