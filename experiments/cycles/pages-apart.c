@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Times of loads from pages, each of which waits for the one before, by the number of pages and by their distance: where
- * the first level of address translation has sets, it holds fewer of those that lie farther apart. The least of several
- * rounds, in nanoseconds a load.
+ * a level of address translation has sets, it holds fewer of those that lie farther apart. The least of several rounds,
+ * in nanoseconds a load.
  *
  *   cc -O2 -o pages-apart pages-apart.c && ./pages-apart
  */
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { PAGE = 4096, LINE = 64, LOADS = 20000, ROUNDS = 40, FARTHEST = 64, MOST = 128 };
+enum { PAGE = 4096, LINE = 64, LOADS = 20000, ROUNDS = 40, FARTHEST = 2048, MOST = 512 };
 
 static double now_ns(void) {
     struct timespec t;
@@ -61,9 +61,9 @@ int main(void) {
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE))
         return 1;
-    int pages[] = {4, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+    int pages[] = {4, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512};
     for (int apart = 1; apart <= FARTHEST; apart *= 2) {
-        printf("%3d pages apart:", apart);
+        printf("%4d pages apart:", apart);
         for (unsigned i = 0; i < sizeof pages / sizeof *pages; i++)
             printf(" %d: %.2f", pages[i], nanoseconds(linked(memory, pages[i], apart)));
         printf(" ns\n");

@@ -4,7 +4,9 @@
 //! several small pages of one aligned 2 MiB block lie in memory as they lie in the address space, at one aligned
 //! distance, the block is one page. Scattered small pages do so by chance once in 512 times each. Memory that is to lie
 //! in large pages, by the machine or by a policy, has its pages identified by address space and virtual number. The set
-//! of a page follows from its virtual number, as a core looks it up before the physical one is known.
+//! of a page follows from its virtual number, as a core looks it up before the physical one is known. The second level
+//! folds the number, so that pages at powers of two of pages spread (Gras et al., Translation Leak-aside Buffer, USENIX
+//! Security 2018; `experiments/cycles/pages-apart.txt`).
 
 use super::{Ticks, ticks};
 use nearmiss_record::machine::{Machine, SecondTlb, Tlb};
@@ -28,6 +30,8 @@ const SPACE_SHIFT: u32 = 64 - LARGE_LOG2 - 16;
 struct TlbLevel {
     ways: usize,
     set_mask: u64,
+    /// The set is the number's lowest bits and the ones above them, by exclusive or.
+    folds: bool,
     pages: Vec<u64>,
 }
 
@@ -42,12 +46,21 @@ impl TlbLevel {
         let entries = entries.max(1) as usize;
         let ways = if ways == 0 { entries } else { (ways as usize).min(entries) };
         let sets = 1usize << (entries / ways).max(1).ilog2();
-        TlbLevel { ways, set_mask: sets as u64 - 1, pages: vec![NOBODY; sets * ways] }
+        TlbLevel { ways, set_mask: sets as u64 - 1, folds: false, pages: vec![NOBODY; sets * ways] }
+    }
+
+    fn second(figures: &SecondTlb) -> Self {
+        TlbLevel { folds: true, ..TlbLevel::new(figures.entries, ways_of(figures)) }
+    }
+
+    fn set_of(&self, number: u64) -> usize {
+        let above = if self.folds { number >> self.set_mask.count_ones() } else { 0 };
+        ((number ^ above) & self.set_mask) as usize
     }
 
     /// Whether it holds the page of this virtual number; it does from now on.
     fn access(&mut self, page: u64, number: u64) -> bool {
-        let first = (number & self.set_mask) as usize * self.ways;
+        let first = self.set_of(number) * self.ways;
         let set = &mut self.pages[first..first + self.ways];
         let at = set.iter().position(|known| *known == page);
         set[..=at.unwrap_or(self.ways - 1)].rotate_right(1);
@@ -82,7 +95,7 @@ impl Translation {
         Translation {
             first: TlbLevel::new(tlb.entries, tlb.ways),
             first_large: (tlb.large_entries > 0).then(|| TlbLevel::new(tlb.large_entries, 0)),
-            second: tlb.second.map(|second| TlbLevel::new(second.entries, ways_of(&second))),
+            second: tlb.second.as_ref().map(TlbLevel::second),
             large_pages_split: tlb.large_pages_split,
             to_be_large: to_be_large(tlb, pages),
             miss: ticks(tlb.miss_cycles.into()),

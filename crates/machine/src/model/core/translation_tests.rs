@@ -133,7 +133,7 @@ proptest! {
             let number = virtual_address >> 12;
             let expected = match physical >> 12 {
                 page if last == Some(page) || first.access(page, number % first_sets, first_ways) => 0,
-                page => 7 + if second.access(page, number % 2, 4) { 0 } else { 30 },
+                page => 7 + if second.access(page, (number ^ number >> 1) % 2, 4) { 0 } else { 30 },
             };
             last = Some(physical >> 12);
             prop_assert_eq!(t.takes(virtual_address, physical, 2), ticks(expected));
