@@ -9,7 +9,7 @@ use super::chains::side_by_side;
 use super::chase::Cycle;
 use super::fetch::ahead_instructions;
 use super::settle::{Settled, jump, settled};
-use super::{around, atomics, crowded};
+use super::{around, atomics, banks, crowded};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -43,6 +43,12 @@ pub struct CoreFigures {
     /// Lines of one set at which a store takes half of `crowded_store_cycles`.
     #[serde(default)]
     pub crowded_half_lines: Option<Settled>,
+    /// Cycles from a line of the second level to the next: loads at the distances of [`banks::DISTANCES`].
+    #[serde(default)]
+    pub second_level_cycles: [Option<Settled>; banks::DISTANCES.len()],
+    /// Cycles from a line of the second level to the next: additions at those distances.
+    #[serde(default)]
+    pub second_level_written_cycles: [Option<Settled>; banks::DISTANCES.len()],
     /// Cycles of a load's line with its latency hidden.
     #[serde(default)]
     pub fill_cycles: Option<Settled>,
@@ -92,6 +98,10 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> CoreFigures {
         crowded_addition_cycles: settled(|| Some(crowded::addition_nanoseconds() / cycle_ns()?)),
         crowded_beside_cycles: settled(|| Some(crowded::store_beside_nanoseconds() / cycle_ns()?)),
         crowded_half_lines: settled(|| Some(crowded::half_lines())),
+        second_level_cycles: banks::DISTANCES
+            .map(|distance| settled(|| Some(banks::loads_nanoseconds(distance) / cycle_ns()?))),
+        second_level_written_cycles: banks::DISTANCES
+            .map(|distance| settled(|| Some(banks::additions_nanoseconds(distance) / cycle_ns()?))),
         fill_cycles: settled(|| Some(crowded::fill_nanoseconds() / cycle_ns()?)),
         atomics_beside: settled(|| Some(atomics::share_beside_others())),
         // Another CPU has a part in it.

@@ -24,7 +24,7 @@ pub fn store_nanoseconds() -> f64 {
 
 /// Nanoseconds a store to an evicted line, by the stores to the first of these pages in turn.
 fn stores_to(pages: usize, words: &mut [u64]) -> f64 {
-    let nanoseconds = each(|turn| {
+    let nanoseconds = each(PAGES, |turn| {
         for page in words.chunks_exact_mut(PAGE_WORDS).take(pages) {
             page[0] = turn as u64;
         }
@@ -44,7 +44,7 @@ pub fn half_lines() -> f64 {
 /// Nanoseconds a store to an evicted line, with the stores to sixteen sets in turn.
 pub fn store_beside_nanoseconds() -> f64 {
     let mut words = vec![1u64; PAGES * PAGE_WORDS];
-    let nanoseconds = each(|turn| {
+    let nanoseconds = each(PAGES, |turn| {
         for page in words.chunks_exact_mut(PAGE_WORDS) {
             for first in page.iter_mut().step_by(PAGE_WORDS / SETS) {
                 *first = turn as u64;
@@ -58,7 +58,7 @@ pub fn store_beside_nanoseconds() -> f64 {
 /// Nanoseconds an addition to memory on an evicted line.
 pub fn addition_nanoseconds() -> f64 {
     let mut words = vec![1u64; PAGES * PAGE_WORDS];
-    each(|turn| {
+    each(PAGES, |turn| {
         for page in words.chunks_exact_mut(PAGE_WORDS) {
             page[0] = page[0].wrapping_add(turn as u64);
         }
@@ -73,19 +73,19 @@ pub fn fill_nanoseconds() -> f64 {
 
 fn loaded(pitch_words: usize) -> f64 {
     let words = vec![1u64; PAGES * pitch_words];
-    each(|_| {
+    each(PAGES, |_| {
         let words = black_box(&words);
         black_box(words.chunks_exact(pitch_words).fold(0u64, |sum, page| sum.wrapping_add(page[0])));
     })
 }
 
-/// Nanoseconds a page: the least of several rounds, as noise only adds.
-fn each(mut turn_over_pages: impl FnMut(usize)) -> f64 {
+/// Nanoseconds a page of so many: the least of several rounds, as noise only adds.
+pub fn each(pages: usize, mut turn_over_pages: impl FnMut(usize)) -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
         let started = Instant::now();
         (0..TURNS).for_each(&mut turn_over_pages);
-        least = least.min(started.elapsed().as_secs_f64() * 1e9 / (TURNS * PAGES) as f64);
+        least = least.min(started.elapsed().as_secs_f64() * 1e9 / (TURNS * pages) as f64);
     }
     least
 }

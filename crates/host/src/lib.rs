@@ -7,6 +7,7 @@ mod aliasing;
 mod around;
 mod assembled;
 mod atomics;
+mod banks;
 mod bounds;
 mod calibrate;
 mod chains;

@@ -1,12 +1,13 @@
 //! Measured figures as the parts of a machine: the core, its streams, and the source of each figure.
 
+use super::banks::DISTANCES;
 use super::core::CoreFigures;
 use super::offsets::FirstTranslation;
 use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
 use super::touches::TouchFigures;
-use nearmiss_record::machine::{Contended, Core, Latency, SecondTlb, Streams, Tlb};
+use nearmiss_record::machine::{Contended, Core, Latency, SecondLevel, SecondTlb, Streams, Tlb};
 use nearmiss_record::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ const TYPICAL: Core = Core {
     crowded_addition_cycles: 20,
     crowded_beside_cycles: None,
     crowded_half_lines: None,
+    second_level: None,
     contended_store_cycles: [25, 75],
     fill_cycles: 1.5,
     contended: Some(TYPICAL_CONTENDED),
@@ -42,6 +44,10 @@ const TYPICAL_CONTENDED: Contended = Contended {
     needed_addition_cycles: None,
     needed_load_cycles: None,
 };
+/// Lines at a distance of a bank's next line take so many times as long as consecutive ones, where there are banks.
+const BANKED: f64 = 1.25;
+/// And so much of the slowest at least.
+const ONE_BANK: f64 = 0.9;
 /// Atomics that take less than this share of those one by one are requested ahead.
 const AHEAD: f64 = 0.5;
 const TYPICAL_FOLLOWED: u32 = 16;
@@ -75,6 +81,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
     let contended = contended(measured, sources);
     let [crowded_beside_cycles, crowded_half_lines] = crowded(measured, sources);
     let reread_cycles = reread(measured, sources);
+    let second_level = second_level(measured, sources);
     let atomics_ahead = atomics_ahead(measured, sources);
     let mut whole = |figure: &str, measured: Option<Settled>, how: &str, least: u32, otherwise: u32| {
         let value = noted(sources, &format!("core.{figure}"), measured, how);
@@ -134,6 +141,7 @@ pub fn core(measured: &CoreFigures, sources: &mut Sources) -> Core {
         ),
         crowded_beside_cycles,
         crowded_half_lines,
+        second_level,
         contended_store_cycles: [
             whole(
                 "contended_store",
@@ -167,6 +175,27 @@ fn crowded(measured: &CoreFigures, sources: &mut Sources) -> [Option<u32>; 2] {
         whole("core.crowded_beside", measured.crowded_beside_cycles, "stores to lines of sixteen sets in turn"),
         whole("core.crowded_half", measured.crowded_half_lines, "stores to ever more lines of one set in turn"),
     ]
+}
+
+/// How the second level gives its lines; none where that was not measured.
+fn second_level(measured: &CoreFigures, sources: &mut Sources) -> Option<SecondLevel> {
+    const HOW: &str = "loads of its lines, and additions to them, at distances of 1, 2, 4 and 8 lines";
+    let all = |figures: [Option<Settled>; DISTANCES.len()]| figures.into_iter().collect::<Option<Vec<_>>>();
+    let (loads, additions) = (all(measured.second_level_cycles)?, all(measured.second_level_written_cycles)?);
+    let spread = |figure: &&Settled| figure.spread;
+    let least_stable = loads.iter().chain(&additions).max_by(|a, b| spread(a).total_cmp(&spread(b)));
+    noted(sources, "core.second_level", least_stable.copied(), HOW);
+    let hundredths = |cycles: f64| (cycles * 100.0).round() / 100.0;
+    let slowest = loads.iter().map(|figure| figure.value).fold(0.0, f64::max);
+    let is_of_one_bank = |figure: &Settled| figure.value >= ONE_BANK * slowest;
+    let at = loads.iter().position(is_of_one_bank).filter(|_| slowest >= BANKED * loads[0].value).unwrap_or(0);
+    let of_a_bank = |figures: &[Settled]| if at == 0 { 0.0 } else { hundredths(figures[at].value) };
+    Some(SecondLevel {
+        banks: DISTANCES[at] as u32,
+        bank_cycles: of_a_bank(&loads),
+        written_line_cycles: hundredths(additions[0].value),
+        written_bank_cycles: of_a_bank(&additions),
+    })
 }
 
 /// Costs of lines that were just written past the caches; none where they were not measured. The least stable of the

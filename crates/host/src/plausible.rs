@@ -117,6 +117,8 @@ impl Sieve {
         keep("crowded_addition", &mut core.crowded_addition_cycles, [0.0, 120.0], "cycles");
         keep("crowded_beside", &mut core.crowded_beside_cycles, [0.0, 60.0], "cycles");
         keep("crowded_half", &mut core.crowded_half_lines, [4.0, 64.0], "lines");
+        let lines = core.second_level_cycles.iter_mut().chain(&mut core.second_level_written_cycles);
+        lines.for_each(|one| keep("second_level", one, [0.1, 60.0], "cycles"));
         keep("fill", &mut core.fill_cycles, [-1.0, 20.0], "cycles");
         core.reread_cycles.iter_mut().for_each(|one| keep("reread", one, [-20.0, 4000.0], "cycles"));
         keep("atomics_ahead", &mut core.atomics_beside, [0.0, 2.0], "of one by one");

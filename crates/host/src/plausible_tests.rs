@@ -152,6 +152,8 @@ prop_compose! {
                 crowded_addition_cycles: core[11],
                 crowded_beside_cycles: core[4],
                 crowded_half_lines: core[8],
+                second_level_cycles: [core[8], core[8], core[4], core[4]],
+                second_level_written_cycles: [core[4], core[4], core[7], core[7]],
                 contended_cycles: [12, 15, 18].map(|first| [core[first], core[first + 1], core[first + 2]]),
                 reread_cycles: [core[0], core[3], core[7]],
             },

@@ -3,6 +3,7 @@ use crate::additions::Additions;
 use crate::offsets::FirstTranslation;
 use crate::{Latencies, LoadError, Settled, TouchFigures, discover, host, load};
 use nearmiss_machine::describe::{figures, is_assumed, parse, render, source_of};
+use nearmiss_record::machine::SecondLevel;
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -220,6 +221,26 @@ fn steady(value: f64) -> Option<Settled> {
 }
 
 #[test]
+fn lines_that_come_as_fast_from_anywhere_come_from_one_bank() {
+    let second_level = |second_level_cycles: [f64; 4]| {
+        let figures = CoreFigures {
+            second_level_cycles: second_level_cycles.map(steady),
+            second_level_written_cycles: [4.0; 4].map(steady),
+            ..CoreFigures::default()
+        };
+        let calibration = Calibration { core: figures, ..a_calibration() };
+        let dir = tempfile::tempdir().expect("a directory");
+        two_sockets(dir.path(), "32768K", 4);
+        let machine = describe(&discover(dir.path()).expect("found"), Some(&calibration)).expect("a machine");
+        machine.core.and_then(|core| core.second_level).expect("measured")
+    };
+    let one = SecondLevel { banks: 1, bank_cycles: 0.0, written_line_cycles: 4.0, written_bank_cycles: 0.0 };
+    assert_eq!(second_level([2.0, 2.1, 2.3, 2.2]), one);
+    assert_eq!(second_level([2.0, 3.9, 4.0, 4.1]).banks, 2);
+    assert_eq!(second_level([1.0, 1.0, 2.0, 4.0]).banks, 8);
+}
+
+#[test]
 fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     let dir = tempfile::tempdir().expect("a directory");
     two_sockets(dir.path(), "32768K", 4);
@@ -235,6 +256,8 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
         crowded_addition_cycles: None,
         crowded_beside_cycles: steady(5.7),
         crowded_half_lines: None,
+        second_level_cycles: [1.5, 2.4, 3.5, 3.4].map(steady),
+        second_level_written_cycles: [3.8, 5.1, 5.4, 5.5].map(steady),
         contended_addition_cycles: Additions {
             one: steady(25.4),
             several: None,
@@ -267,6 +290,8 @@ fn figures_measured_of_the_core_make_a_core_with_its_sources() {
     assert_eq!((core.width, core.forwarding_cycles, core.mispredict_cycles), (6, 5, 16));
     assert_eq!(core.contended_store_cycles, [25, 75]);
     assert!(is_assumed(&m.sources["core.contended_stores"]));
+    let four = SecondLevel { banks: 4, bank_cycles: 3.5, written_line_cycles: 3.8, written_bank_cycles: 5.4 };
+    assert_eq!(core.second_level, Some(four));
     let contended = core.contended.expect("figures of contended lines");
     assert_eq!(contended.store_cycles, [0, 9, 12]);
     assert_eq!((contended.far_addition_cycles, contended.far_load_cycles), (Some(31), Some(140)));

@@ -48,6 +48,8 @@ pub struct Outcome {
     pub set: [u32; MAX_LEVELS],
     /// The read transaction that the reference caused on the bus, if it left the outermost cache.
     pub read: Option<BusRead>,
+    /// The first level gave up a modified line for the reference's line.
+    pub gives_up_modified: bool,
     /// Modified lines written back to memory because of the reference.
     pub write_backs: u8,
     /// The reference sent an invalidation without data (an upgrade).

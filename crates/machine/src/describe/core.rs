@@ -6,6 +6,7 @@ use nearmiss_record::machine::{Core, Machine, Streams, Tlb};
 
 const MOST_ENTRIES: u32 = 1 << 20;
 const MOST_WALK_CYCLES: u32 = 10_000;
+const MOST_BANKS: u32 = 64;
 const LARGEST_BLOCK: u64 = 1 << 30;
 
 /// Checks the core, its streams, and its address translation, as far as the machine has them.
@@ -50,7 +51,20 @@ fn core_ranges(core: &Core) -> Result<(), Problem> {
     for cycles in core.reread_cycles.into_iter().flatten() {
         number(&at("reread_cycles"), cycles, 0, 10_000)?;
     }
+    second_level(core)?;
     number(&at("fill_cycles"), core.fill_cycles, 0.0, 100.0)
+}
+
+fn second_level(core: &Core) -> Result<(), Problem> {
+    let Some(figures) = &core.second_level else { return Ok(()) };
+    let at = |key| [Key("core"), Key("second_level"), Key(key)];
+    if !(1..=MOST_BANKS).contains(&figures.banks) || !figures.banks.is_power_of_two() {
+        let expected = format!("a power of two up to {MOST_BANKS}");
+        return Err(Problem::new(at("banks"), format!("banks is {}", figures.banks), expected));
+    }
+    number(&at("bank_cycles"), figures.bank_cycles, 0.0, 100.0)?;
+    number(&at("written_line_cycles"), figures.written_line_cycles, 0.0, 100.0)?;
+    number(&at("written_bank_cycles"), figures.written_bank_cycles, 0.0, 100.0)
 }
 
 fn contended_ranges(core: &Core) -> Result<(), Problem> {

@@ -65,6 +65,7 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.core.iter().filter(|core| core.crowded_addition_cycles > 0).map(|_| "core.crowded_addition"));
     names.extend(machine.core.iter().filter_map(|core| core.crowded_beside_cycles.map(|_| "core.crowded_beside")));
     names.extend(machine.core.iter().filter_map(|core| core.crowded_half_lines.map(|_| "core.crowded_half")));
+    names.extend(machine.core.iter().filter_map(|core| core.second_level.map(|_| "core.second_level")));
     let contended = machine.core.iter().filter(|core| core.contended.is_some());
     names.extend(contended.clone().flat_map(|_| CONTENDED));
     let optional = |of: Contended| {

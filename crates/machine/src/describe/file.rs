@@ -136,6 +136,12 @@ mod tests {
             ("store_buffer = ", "store_buffer = 0 #", "expected 1 to", "store_buffer"),
             ("width = ", "width = 0 #", "expected 1 to", "width"),
             ("forwarding_cycles = ", "forwarding_cycles = 9999", "expected 0 to", "forwarding_cycles"),
+            (
+                "forwarding_cycles = ",
+                "second_level = { banks = 3, bank_cycles = 1, written_line_cycles = 1, written_bank_cycles = 1 }\nforwarding_cycles = ",
+                "a power of two up to 64",
+                "banks = 3",
+            ),
             ("mispredict_cycles = ", "mispredict_cycles = 99", "expected 0 to", "mispredict_cycles"),
             ("followed = ", "followed = 0 #", "expected 1 to", "followed"),
             ("trained_by = ", "trained_by = 0 #", "expected 1 to", "trained_by"),

@@ -426,6 +426,7 @@ impl Slow {
             let set = self.set_of(at, access.address, Some(access.vaddr));
             let displaced = self.tables[at].fill(set, line, access.site, dirty);
             if let Some(displaced) = displaced {
+                outcome.gives_up_modified |= step == 0 && displaced.dirty;
                 self.evict(at, displaced, access, outcome);
             }
         }

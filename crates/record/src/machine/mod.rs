@@ -311,6 +311,9 @@ pub struct Core {
     /// contended one; 0: none of its own.
     #[serde(default)]
     pub contended_store_cycles: [u32; 2],
+    /// How the second level gives its lines; none: as many as `streams.line_cycles` has it, wherever they lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_level: Option<SecondLevel>,
     /// Cycles that a load's line from beyond the first level takes of the core's time where all of its latency is hidden.
     #[serde(default)]
     pub fill_cycles: f64,
@@ -325,6 +328,20 @@ pub struct Core {
     /// has it. None: as any other line of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread_cycles: Option<[u32; 3]>,
+}
+
+/// Rates of the second level of caches: it gives lines from banks, consecutive lines from consecutive ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecondLevel {
+    /// Banks, a power of two; 1: lines come as fast wherever they lie.
+    pub banks: u32,
+    /// Cycles from one line of a bank to the next.
+    pub bank_cycles: f64,
+    /// Cycles from one line to the next, in consecutive banks, where the first level gives up a modified line for each.
+    pub written_line_cycles: f64,
+    /// Cycles from one line of a bank to the next where the first level gives up a modified line for each.
+    pub written_bank_cycles: f64,
 }
 
 /// Cycles of a reference to a line that another CPU has used since this one did, both again and again, one of them

@@ -44,6 +44,7 @@ pub fn machine() -> Machine {
         crowded_addition_cycles: 0,
         crowded_beside_cycles: None,
         crowded_half_lines: None,
+        second_level: None,
         contended_store_cycles: [0, 0],
         fill_cycles: 0.0,
         contended: None,

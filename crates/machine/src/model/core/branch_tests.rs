@@ -14,6 +14,7 @@ fn behind_a_load() -> (Interval, u64) {
         size: 8,
         latency_cycles: 200,
         missed: 7,
+        writes_back: false,
         reread: None,
         lost: false,
         needed: Needed::default(),

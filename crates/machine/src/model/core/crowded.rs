@@ -17,6 +17,7 @@
 //! written back before the fill, and when the store's turn comes its own line must be brought once more.
 
 use super::{Ticks, ticks};
+use crate::hashing;
 use nearmiss_record::machine::{Core, Machine};
 
 /// Fills that still hold one another up if they are of one set.
@@ -82,6 +83,8 @@ pub(super) struct Crowded {
     /// Cost of a store among those of other sets.
     beside_takes: Ticks,
     load_takes: Ticks,
+    /// Lines take turns where they come from.
+    supplied: bool,
     /// Lines beyond the ways from which on no store comes for nothing.
     all_stores_wait: f64,
     /// Instructions at the latest misses by set, as many as there are ways, oldest first from `next` on.
@@ -111,6 +114,7 @@ impl Crowded {
             addition_takes: ticks(core.crowded_addition().into()),
             beside_takes: ticks(core.crowded_beside_cycles.unwrap_or(0).into()),
             load_takes,
+            supplied: core.second_level.is_some(),
             all_stores_wait: all_stores_wait(core, ways as f64),
             latest: vec![0; (sets * ways) as usize],
             next: vec![0; sets as usize],
@@ -166,8 +170,31 @@ impl Crowded {
         self.stored[set] = line;
         let competing = self.competing(line);
         let lines = f64::from(competing.weighed) / f64::from(LOADED_FOR_ONE);
-        let takes = if loaded { self.addition_takes } else { self.store_takes };
-        self.share(set, (lines, self.all_stores_wait), takes, self.beside_takes.min(takes))
+        let takes = self.alone_or_beside(self.of_its_set(set), loaded);
+        (takes * self.part_that_waits(lines, self.all_stores_wait)).round() as Ticks
+    }
+
+    /// Returns the cost of a store between that among those of its own set and that among those of other sets.
+    fn alone_or_beside(&self, of_its_set: f64, loaded: bool) -> f64 {
+        let alone = if loaded { self.addition_takes } else { self.store_takes };
+        if loaded && self.supplied {
+            // With sixteen sets in turn it takes no longer than its line does (`experiments/cycles/banks.txt`).
+            return alone as f64 * of_its_set.sqrt();
+        }
+        let beside = self.beside_takes.min(alone);
+        beside as f64 + (alone - beside) as f64 * of_its_set
+    }
+
+    /// Returns the share of a line's requests that the level behind gets: with few lines that go round, the others find
+    /// their line on its way.
+    pub fn requested(&self, vaddr: u64) -> f64 {
+        match self.competing(self.line(vaddr)).lines {
+            u32::MAX => 1.0,
+            lines => {
+                let sets = 1.0 / self.of_its_set(self.set(vaddr)).max(1.0 / SIDE_BY_SIDE as f64);
+                self.part_that_waits(f64::from(lines) * sets, LOADED * self.ways as f64)
+            }
+        }
     }
 
     /// Returns the core's time for the line that a load has just brought.
@@ -176,7 +203,8 @@ impl Crowded {
             return 0;
         }
         let lines = f64::from(self.competing(self.line(vaddr)).lines);
-        self.share(self.set(vaddr), (lines, LOADED * self.ways as f64), self.load_takes, 0)
+        let waits = self.part_that_waits(lines, LOADED * self.ways as f64);
+        (self.load_takes as f64 * self.of_its_set(self.set(vaddr)) * waits).round() as Ticks
     }
 
     fn competing(&self, line: u64) -> Count {
@@ -184,16 +212,16 @@ impl Crowded {
         known.map_or(Count::ENDLESS, |known| known.competing)
     }
 
-    /// Returns the cost between that of a fill among those of other sets, `beside`, and that of one among those of its
-    /// own, `alone`, as far as the `lines` that compete with this one make it wait: from `all_wait` on beyond the ways, all
-    /// do.
-    fn share(&self, set: usize, (lines, all_wait): (f64, f64), alone: Ticks, beside: Ticks) -> Ticks {
-        let beyond = lines - self.ways as f64;
+    /// Returns the part of the lines that wait, of so many that compete: from `all_wait` on beyond the ways, all do.
+    fn part_that_waits(&self, lines: f64, all_wait: f64) -> f64 {
+        ((lines - self.ways as f64) / all_wait).clamp(0.0, 1.0)
+    }
+
+    /// Share of the latest fills that are of this set.
+    fn of_its_set(&self, set: usize) -> f64 {
         let recent = &self.fills[..self.filled.min(SIDE_BY_SIDE)];
         let same = recent.iter().filter(|fill| **fill == set as u32).count();
-        let of_its_set = same as f64 / recent.len().max(1) as f64;
-        let takes = beside as f64 + (alone - beside) as f64 * of_its_set;
-        (takes * (beyond / all_wait).clamp(0.0, 1.0)).round() as Ticks
+        same as f64 / recent.len().max(1) as f64
     }
 
     fn line(&self, vaddr: u64) -> u64 {
@@ -211,9 +239,8 @@ fn all_stores_wait(core: &Core, ways: f64) -> f64 {
     (2.0 * (half - ways)).max(1.0)
 }
 
-/// Returns the slot of a line by Fibonacci hashing (Knuth, TAOCP 6.4): lines of equal spacing spread.
 fn slot(line: u64) -> usize {
-    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REMEMBERED.ilog2())) as usize
+    hashing::place(line, REMEMBERED.ilog2())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::crowded::Crowded;
 use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
+use super::supply::{Request, Supply};
 use super::translation::{Translation, apart_walks, is_of_large};
 use super::values::{Reached, Value, Values};
 use super::wrong_path::WrongPath;
@@ -30,6 +31,8 @@ pub(in crate::model) struct Waiting<'a> {
     pub latency_cycles: u32,
     /// Levels that the reference missed, a bit each.
     pub missed: u8,
+    /// The first level gives up a modified line for this one.
+    pub writes_back: bool,
     /// Cycles until the line has come back from where a store past the caches has just written it.
     pub reread: Option<u32>,
     /// Another CPU had taken the line, or has it, too, and must give it up for a store.
@@ -71,11 +74,7 @@ pub(in crate::model) struct Interval {
     contended: Contended,
     pub(super) front_end: FrontEnd,
     streams: Option<Streams>,
-    /// Ticks of a line on the way to the core by source, and when the next one may come.
-    line_ticks: Vec<Ticks>,
-    line_after: Vec<Ticks>,
-    /// Ticks of a line in a stream that leaves lines out, by source; none: as of any.
-    apart_line_ticks: Vec<Ticks>,
+    supply: Supply,
     translation: Option<Translation>,
     page_table: PageTable,
     /// From a load that hits the first level to its value.
@@ -99,7 +98,6 @@ pub(in crate::model) struct Interval {
 
 impl Interval {
     pub fn new(machine: &Machine, core: &Core, pages: &PagePolicy) -> Self {
-        let line_ticks: Vec<Ticks> = machine.streams.iter().flat_map(|s| &s.line_cycles).map(|c| part(*c)).collect();
         let hit_cycles = machine.latency.level_cycles.first().copied().unwrap_or_default();
         let store_window = (u64::from(core.store_buffer) * INSTRUCTIONS_A_STORE).max(core.window_instructions.into());
         Interval {
@@ -118,9 +116,7 @@ impl Interval {
             contended: Contended::new(machine, core),
             front_end: FrontEnd::new(core.fetch_ahead_instructions),
             streams: machine.streams.as_ref().map(Streams::new),
-            line_after: vec![0; line_ticks.len()],
-            apart_line_ticks: machine.streams.iter().flat_map(|s| &s.apart_line_cycles).map(|c| part(*c)).collect(),
-            line_ticks,
+            supply: Supply::new(machine, core),
             translation: machine.tlb.as_ref().map(|tlb| Translation::new(tlb, pages)),
             page_table: PageTable::new(machine),
             hit: ticks(hit_cycles.into()),
@@ -298,7 +294,7 @@ impl Interval {
     /// Handles a line of the code: later instructions wait at once if the front end did not request it early enough.
     fn fetch(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {
         let reached = self.front_end.reached(what.instructions, begins, what.pace);
-        let given = self.given(source(what), reached);
+        let given = self.supply.gives(&self.request(what), reached);
         let wait = (given + ticks(what.latency_cycles.into())).saturating_sub(begins);
         self.front_end.waits(what.instructions, wait);
         self.beyond_what_was_charged(wait)
@@ -343,9 +339,9 @@ impl Interval {
         let streams = self.streams.as_mut().filter(|_| what.reread.is_none());
         let unforeseen = Foreseen { shown: SHOWN, apart: false };
         let Foreseen { shown, apart } = streams.map_or(unforeseen, |streams| streams.foreseen(what.vaddr));
-        let begins = begins.max(self.given(source(what), reached));
+        let begins = begins.max(self.supply.gives(&self.request(what), reached));
         if apart {
-            self.fetched_in_vain(source(what));
+            self.supply.left_lines_out(source(what));
         }
         if shown == 0 {
             return begins;
@@ -357,19 +353,9 @@ impl Interval {
         there
     }
 
-    /// Returns when a source gives a line that is requested when the core `reached` it.
-    fn given(&mut self, source: usize, reached: Ticks) -> Ticks {
-        let Some(after) = self.line_after.get_mut(source) else { return reached };
-        let given = reached.max(*after);
-        *after = given + self.line_ticks[source];
-        given
-    }
-
-    /// The line that a source just gave is one of a stream that leaves lines out: the next one comes later.
-    fn fetched_in_vain(&mut self, source: usize) {
-        if let Some(ticks) = self.apart_line_ticks.get(source) {
-            self.line_after[source] += ticks.saturating_sub(self.line_ticks[source]);
-        }
+    fn request(&self, what: &Waiting<'_>) -> Request {
+        let share = self.crowded.requested(what.vaddr);
+        Request { source: source(what), vaddr: what.vaddr, writes_back: what.writes_back, share }
     }
 
     fn address_known(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {

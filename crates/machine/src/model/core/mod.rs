@@ -47,6 +47,7 @@ mod mispredicted;
 mod own_bytes;
 mod page_table;
 mod streams;
+mod supply;
 mod translation;
 mod uses;
 mod values;
@@ -171,6 +172,7 @@ mod tests {
             crowded_addition_cycles: 21,
             crowded_beside_cycles: None,
             crowded_half_lines: None,
+            second_level: None,
             contended_store_cycles: [20, 70],
             fill_cycles: 0.0,
             contended: Some(Contended {

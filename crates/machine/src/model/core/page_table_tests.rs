@@ -66,6 +66,7 @@ fn load(vaddr: u64, instructions: u64, stalls: u64) -> Waiting<'static> {
         size: 8,
         latency_cycles: 300,
         missed: 7,
+        writes_back: false,
         reread: None,
         lost: false,
         needed: Needed::default(),

@@ -429,6 +429,7 @@ impl Fast {
                 if dirty[step] { DIRTY } else { 0 },
             );
             if let Some(gone) = gone {
+                outcome.gives_up_modified |= step == 0 && gone.dirty;
                 self.evicted(at, gone, access, outcome);
             }
         }

@@ -34,6 +34,7 @@ impl Fast {
             let set = walk.sets[step] as usize;
             let gone = cache.fill(set, access.address, walk.lines[step], walk.page, access.site, flags);
             let passes_clean = cache.inclusive;
+            outcome.gives_up_modified |= step == 0 && gone.is_some_and(|gone| gone.dirty);
             if let Some(gone) = gone.filter(|gone| gone.dirty || passes_clean) {
                 self.evicted(at, gone, access, outcome);
             }

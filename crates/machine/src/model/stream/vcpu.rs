@@ -108,6 +108,7 @@ impl Cpu {
                 size: access.size,
                 latency_cycles,
                 missed,
+                writes_back: outcome.gives_up_modified,
                 reread,
                 lost,
                 needed: needed.unwrap_or_default(),
