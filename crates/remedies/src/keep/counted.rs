@@ -5,7 +5,7 @@ const LEAST_PARTS: usize = 3;
 
 /// Returns pages that came back, by part. Their spread is that of the whole run's figure.
 ///
-/// Page faults come in bursts, which parts meet by chance. `by_recorded` is the number of pages that the kernel cleared in
+/// Page faults come in bursts, which parts have by chance. `by_recorded` is the number of pages that the kernel cleared in
 /// a stretch of the run, by that in one of its parts. Where it is known, only the share of the pages that came back is a
 /// sample: each part has that of the run, and what its own pages have beyond (ratio estimate with a known total: Cochran,
 /// Sampling Techniques, 6.2).
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_met_a_burst_by_chance_have_the_pages_of_the_run() {
+    fn parts_with_a_burst_by_chance_have_the_pages_of_the_run() {
         let (instructions, first_touches) = ([100; 4], [0, 60, 20, 40]);
         assert_eq!(pages_by_part(&[0, 30, 10, 20], &first_touches, &instructions, None), [0.0, 30.0, 10.0, 20.0]);
         assert_eq!(

@@ -36,7 +36,11 @@ impl ReusablePages {
         let reuse = listener.reuse(&replay::side(&case.run)?, &case.symbols);
         let price = Price::of(case);
         let saved = reuse.limits.iter().map(|within| price.saved(case.machine(), kept_bytes(within))).collect();
-        Ok(ReusablePages { reuse, price, saved })
+        let sampled = ReusablePages { reuse, price: price.by_parts(), saved };
+        let price = sampled.of_whole_run(0).map_or(sampled.price, |ends| {
+            price.within(sampled.pages_again(), sampled.saved[0][0], (ends.low, ends.high))
+        });
+        Ok(ReusablePages { price, ..sampled })
     }
 
     /// Pages that come back although as many had been freed.
