@@ -354,8 +354,9 @@ impl Interval {
     }
 
     fn request(&self, what: &Waiting<'_>) -> Request {
-        let share = self.crowded.requested(what.vaddr);
-        Request { source: source(what), vaddr: what.vaddr, writes_back: what.writes_back, share }
+        let source = source(what);
+        let share = if self.supply.has_banks(source) { self.crowded.requested(what.vaddr) } else { 1.0 };
+        Request { source, vaddr: what.vaddr, writes_back: what.writes_back, share }
     }
 
     fn address_known(&mut self, what: &Waiting<'_>, begins: Ticks) -> Ticks {

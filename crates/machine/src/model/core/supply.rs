@@ -60,11 +60,17 @@ impl Supply {
         }
     }
 
+    /// Whether this source gives lines from banks.
+    pub fn has_banks(&self, source: usize) -> bool {
+        source == 0 && self.banks.is_some()
+    }
+
     /// Returns when a line is given that is requested when the core `reached` it.
     pub fn gives(&mut self, request: &Request, reached: Ticks) -> Ticks {
+        let has_banks = self.has_banks(request.source);
         let Some(source) = self.sources.get_mut(request.source) else { return reached };
         let given = reached.max(source.after);
-        let Some(banks) = self.banks.as_mut().filter(|_| request.source == 0) else {
+        let Some(banks) = self.banks.as_mut().filter(|_| has_banks) else {
             source.after = given + source.line;
             return given;
         };
