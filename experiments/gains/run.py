@@ -23,6 +23,7 @@ HALVES = {"before": "written before the model was frozen", "after": "written aft
           "since": "written after loads behind walks and stores behind chained loads were mended",
           "contended": "written after lines that other CPUs store to were modelled",
           "contenders": "written to model what stores, atomics and loads take that contend",
+          "strangers": "written by somebody who had not read the model, before its second level had banks",
           "remedies": "of large pages, kept memory and layout, written by somebody who had not read the detectors"}
 NEAR = 0.15
 ALL_CPUS = sorted(os.sched_getaffinity(0))
@@ -105,8 +106,10 @@ REMEDIES = {
     "timeouts": ["400000"],
     "entities": ["1000"],
 }
+# Programs of strangers/, without arguments.
+STRANGERS = sorted(map(program_of, glob.glob(f"{HERE}/strangers/*.c")))
 # Programs with two threads at work, which run on all CPUs; all others have one.
-SHARING = {"fields", "histogram", "tallies", "progress", "blocks", *CONTENDERS}
+SHARING = {"fields", "histogram", "tallies", "progress", "blocks", "shared-bins", "checksums", "seldom", *CONTENDERS}
 
 
 def pairs_of_commands(judge):
@@ -124,6 +127,8 @@ def pairs_of_commands(judge):
             found[name] = (half, built(judge, f"{HERE}/{name}.c", arguments))
     for name, arguments in CONTENDERS.items():
         found[name] = ("contenders", built(judge, f"{HERE}/contenders.c", arguments.split(), name))
+    for name in STRANGERS:
+        found[name] = ("strangers", built(judge, f"{HERE}/strangers/{name}.c", []))
     for name, arguments in REMEDIES.items():
         found[name] = ("remedies", built(judge, glob.glob(f"{FAULTS}/{name}.c*")[0], arguments))
     return found
