@@ -46,7 +46,7 @@ const TYPICAL_CONTENDED: Contended = Contended {
 };
 /// Lines at a distance of a bank's next line take so many times as long as consecutive ones, where there are banks.
 const BANKED: f64 = 1.25;
-/// And so much of the slowest at least.
+/// Lines of one bank take so much of the time at the slowest distance, at least.
 const ONE_BANK: f64 = 0.9;
 /// Atomics that take less than this share of those one by one are requested ahead.
 const AHEAD: f64 = 0.5;
