@@ -29,6 +29,9 @@ pub struct Parts {
     /// Nanoseconds of the guest's clock in a second of a pause; 0: as in the pauses so far. Short pauses are mostly
     /// changes, and in followed ones the guest is slower.
     pub paused_ns_a_second: u64,
+    /// Nanoseconds of the guest's clock in a part, or fewer where the parts so far take too long; none: as many as they
+    /// show.
+    pub part_ns: Option<u64>,
     /// Nanoseconds of the guest's clock from a part's begin to the next one's, where pauses go by that; 0: by `pauses`.
     pub period_ns: u64,
 }
@@ -182,7 +185,7 @@ impl Schedule {
     /// Returns the lengths of the next part and of the next pause, for the plugin.
     pub(crate) fn offer(&mut self, now: Instant) -> Lengths {
         let pause = if self.paused { self.pause } else { self.next_pause(now) };
-        let part_ns = self.timing.part_ns(self.plan.records, self.plan.longest);
+        let part_ns = self.timing.part_ns(self.plan.records, self.plan.longest, self.plan.part_ns);
         let uneven = unevenness(self.covered.parts);
         let pause_ns = match self.plan.period_ns {
             0 => self.pause_ns(pause.mul_f64(uneven)),

@@ -14,6 +14,7 @@ fn plan() -> Parts {
         whole,
         all_records: 5000,
         paused_ns_a_second: 0,
+        part_ns: None,
         period_ns: 0,
     }
 }

@@ -115,13 +115,15 @@ impl Timing {
         (self.seen, self.at) = (seen, now);
     }
 
-    /// Length of a part of so many records, at most of so long a time here; 0: unknown.
-    pub(crate) fn part_ns(&self, records: u64, longest: Duration) -> u64 {
-        if self.records == 0 || self.parts.guest_ns == 0 {
-            return 0;
+    /// Length of a part of so many records, at most of so long a time here and as long as `planned`; 0: unknown.
+    pub(crate) fn part_ns(&self, records: u64, longest: Duration, planned: Option<u64>) -> u64 {
+        let is_known = self.records != 0 && self.parts.guest_ns >= planned.map_or(1, |_| LEAST_PART_NS);
+        if !is_known {
+            return planned.unwrap_or(0);
         }
         let by_records = records as f64 * self.parts.guest_ns as f64 / self.records as f64;
-        (by_records as u64).min(self.parts.guest_ns_in(longest).max(LEAST_PART_NS)).max(1)
+        let longest_ns = self.parts.guest_ns_in(longest).max(LEAST_PART_NS);
+        (by_records as u64).min(longest_ns).min(planned.unwrap_or(u64::MAX)).max(1)
     }
 
     /// Length of a pause of so long a time here; 0: unknown.
@@ -158,8 +160,9 @@ mod tests {
         timing.look(began, Seen { changes: 1, changed_ns: 5, ..Seen::default() });
         let paused = Seen { records: 100, is_paused: true, changes: 2, changed_ns: 1005, ..Seen::default() };
         timing.look(began + 20 * MS, paused);
-        assert_eq!(timing.part_ns(1_000_000, 30 * MS), LEAST_PART_NS, "1,500 ns by its time");
-        assert_eq!(timing.part_ns(1000, 30 * MS), 10_000, "no more records than wanted");
+        assert_eq!(timing.part_ns(1_000_000, 30 * MS, None), LEAST_PART_NS, "1,500 ns by its time");
+        assert_eq!(timing.part_ns(1000, 30 * MS, None), 10_000, "no more records than wanted");
+        assert_eq!(timing.part_ns(1000, 30 * MS, Some(900_000)), 900_000, "one of 1,000 ns is no measure");
     }
 
     #[test]
@@ -170,7 +173,7 @@ mod tests {
         let mut look = |ms: u32, records, is_paused, changed_ns| {
             changes += u32::from(changed_ns != 0);
             timing.look(began + ms * MS, Seen { records, is_paused, changes, changed_ns, ..Seen::default() });
-            (timing.part_ns(1_000, 100 * MS), timing.pause_ns(10 * MS))
+            (timing.part_ns(1_000, 100 * MS, None), timing.pause_ns(10 * MS))
         };
         assert_eq!(look(50, 4_000, false, 0), (0, 0));
         // The first part began before the plugin's clock is known; a pause of 20 ms is 8 ms of the guest.
@@ -179,6 +182,8 @@ mod tests {
         // A part of 50 ms is 2 ms of the guest, and has 4,000 records: the last 1,000 come in the pause.
         assert_eq!(look(170, 9_000, true, 11_000_000), (666_666, 4_000_000));
         assert_eq!(look(190, 10_000, false, 19_000_000), (500_000, 4_000_000));
-        assert_eq!(timing.part_ns(100_000, 100 * MS), 4_000_000, "as long as 100 ms here");
+        assert_eq!(timing.part_ns(100_000, 100 * MS, None), 4_000_000, "as long as 100 ms here");
+        assert_eq!(timing.part_ns(100_000, 100 * MS, Some(3_000_000)), 3_000_000, "no longer than those before");
+        assert_eq!(timing.part_ns(100_000, 100 * MS, Some(5_000_000)), 4_000_000);
     }
 }

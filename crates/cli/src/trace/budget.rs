@@ -1,7 +1,8 @@
 //! Fits recordings to a time: how long a command is recorded, in which parts, and how many records are kept for
 //! replays.
 
-use nearmiss_record::run::{Coverage, Manifest};
+use super::length::{Known, REACHING_PARTS};
+use nearmiss_record::run::Manifest;
 use nearmiss_tap::parts::{Parts, Pauses};
 use std::time::{Duration, Instant};
 
@@ -35,39 +36,8 @@ const BOOT: Duration = Duration::from_secs(4);
 const LEAST: Duration = Duration::from_secs(2);
 /// Parts that a recording has when its records are the limit.
 const PARTS_BY_RECORDS: u64 = 8;
-/// A command runs so many times as fast while it is not recorded, at least, where the guest's clock is unknown.
-const FASTER_IN_A_PAUSE: f64 = 4.0;
-/// And at most, about: where it waits for pages.
-const MUCH_FASTER_IN_A_PAUSE: f64 = 16.0;
-/// The least and the most that the guest's clock is taken to show of that.
-const FASTER_BY_THE_CLOCK: [f64; 2] = [2.0, 200.0];
-/// Parts that are spread over a run of known length, at most.
-const SPREAD_PARTS: f64 = 24.0;
-/// A shorter part is mostly the translation of its code.
-const LEAST_PART: f64 = 0.1;
-/// Parts of what a plan reaches of a longer run, where records are the limit: a program of several phases has each of
-/// them in some.
-const REACHING_PARTS: u64 = 24;
-/// And where time is: code is translated anew for each part.
-const REACHING_PARTS_BY_TIME: u32 = 6;
 /// Share of its time that a farther look records, at most.
 const RECORDED_OF_FARTHER: f64 = 1.0 / 3.0;
-/// Calls are followed in the pauses of a run's start, in which most programs allocate what they use: one of so many shares
-/// of the time that is reached.
-const BEGINNING: u32 = 8;
-/// Share of a plan's time in which such a run should come to its end.
-const TO_THE_END: f64 = 0.9;
-/// A closer look has so many records more for each store: it records them all, and the loads of what was just stored.
-/// `xz` has 3.0 and `sort` 2.6 (measured by hand).
-const RECORDS_A_STORE: u64 = 3;
-/// A closer look takes so many times as long as a first look at the same commands, at least.
-const CLOSER_BY_FIRST: f64 = 1.5;
-/// The time grows by this share of the ratio of records: `xz` takes twice as long for five times as many (measured by
-/// hand).
-const TIME_BY_RECORDS: f64 = 0.45;
-/// Times and records of a look that records every access, by those of a first look: `sort` has 3.8 times the records
-/// (measured by hand).
-const EVERY_ACCESS_BY_FIRST: f64 = 4.0;
 
 /// Purpose of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +101,7 @@ impl Budget {
         let plan = self.plan(Purpose::CloserLook(Replays::Detection), None);
         match known {
             Known::Ends(length) => length.is_little_known() || plan.is_none_or(|plan| length.fits(&plan)),
-            Known::GoesOn { reached, .. } => plan.is_some_and(|plan| reached < plan.whole),
+            Known::GoesOn(length) => plan.is_some_and(|plan| length.reached() < plan.whole),
         }
     }
 
@@ -143,8 +113,8 @@ impl Budget {
         Some(match known {
             Some(Known::Ends(length)) if length.fits(&plan) => whole(plan),
             Some(Known::Ends(length)) => length.spread(plan),
-            Some(Known::GoesOn { reached, paused_ns_a_second }) => {
-                let parts = reaching(Parts { paused_ns_a_second, ..plan }, reached);
+            Some(Known::GoesOn(length)) => {
+                let parts = length.reaching(plan);
                 match purpose {
                     Purpose::CloserLook(Replays::Detection) => farther(parts),
                     _ => parts,
@@ -155,160 +125,17 @@ impl Budget {
     }
 }
 
-/// End of a run, as a first look shows it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Known {
-    /// The run came to its end before the plan did.
-    Ends(Length),
-    /// The run goes on behind the plan.
-    GoesOn {
-        /// Time in the guest from the first part's begin to the last one's end.
-        reached: Duration,
-        /// Nanoseconds of the guest's clock in a second of a pause; 0: unknown.
-        paused_ns_a_second: u64,
-    },
-}
-
-impl Known {
-    /// Returns what a recording with so many stores shows of its command's end.
-    pub fn of(manifest: &Manifest, stores: u64) -> Self {
-        let covered = manifest.covered.unwrap_or_default();
-        let Coverage { reached_ns, paused_ns_a_second, .. } = covered;
-        let goes_on = Known::GoesOn { reached: Duration::from_nanos(reached_ns), paused_ns_a_second };
-        Length::of(manifest, stores).map_or(goes_on, Known::Ends)
-    }
-
-    /// Returns the end of a closer look that records every access.
-    pub fn of_every_access(self) -> Self {
-        match self {
-            Known::Ends(length) => Known::Ends(length.of_every_access()),
-            goes_on => goes_on,
-        }
-    }
-}
-
-/// How long a closer look at a whole run takes, as a first look shows it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Length {
-    records: u64,
-    /// Records of a closer look, by those of the first.
-    by_first: f64,
-    /// How many times as long as the first look a closer look takes.
-    slower: f64,
-    recorded: Duration,
-    unseen: Duration,
-    /// Share of the run that was recorded.
-    share: f64,
-    /// How many times as fast the command is in a pause.
-    faster: f64,
-    /// Nanoseconds of the guest's clock from the begin to the end; 0: unknown.
-    guest_ns: u64,
-    paused_ns_a_second: u64,
-}
-
-impl Length {
-    /// Returns the length of a run that came to its end before the plan did, from a first look at so many stores.
-    fn of(manifest: &Manifest, stores: u64) -> Option<Self> {
-        let all = Coverage {
-            parts: 1,
-            recorded_ns: manifest.window_ns,
-            reached_ns: manifest.window_ns,
-            ended: false,
-            ..Coverage::default()
-        };
-        let covered = manifest.covered.unwrap_or(all);
-        let unseen_ns = covered.reached_ns.saturating_sub(covered.recorded_ns);
-        let times = unseen_ns as f64 / covered.recorded_ns.max(1) as f64;
-        let (share, faster) = match covered.share_by_guest() {
-            Some(share) => (share, ((1.0 / share - 1.0) / times).clamp(FASTER_BY_THE_CLOCK[0], FASTER_BY_THE_CLOCK[1])),
-            None => (1.0 / (1.0 + times * FASTER_IN_A_PAUSE), MUCH_FASTER_IN_A_PAUSE),
-        };
-        let records = manifest.records + RECORDS_A_STORE * stores;
-        let by_first = records as f64 / manifest.records.max(1) as f64;
-        let [recorded, unseen] = [covered.recorded_ns, unseen_ns].map(Duration::from_nanos);
-        (!covered.ended).then(|| Length {
-            records: (records as f64 / share) as u64,
-            by_first,
-            slower: (by_first * TIME_BY_RECORDS).max(CLOSER_BY_FIRST),
-            recorded,
-            unseen,
-            share,
-            faster,
-            guest_ns: covered.share_by_guest().map_or(0, |_| covered.reached_guest_ns),
-            paused_ns_a_second: covered.paused_ns_a_second,
-        })
-    }
-
-    fn of_every_access(self) -> Self {
-        let by_first = self.by_first.max(EVERY_ACCESS_BY_FIRST);
-        let records = (self.records as f64 * by_first / self.by_first.max(1.0)) as u64;
-        Length { records, by_first, slower: self.slower.max(EVERY_ACCESS_BY_FIRST), ..self }
-    }
-
-    /// Time of a closer look at all of it.
-    fn time(&self) -> Duration {
-        self.recorded.mul_f64(self.slower / self.share)
-    }
-
-    /// Whether too little of the run was recorded to speak for the rest.
-    fn is_little_known(&self) -> bool {
-        self.share < Coverage::LITTLE
-    }
-
-    /// Returns the plan with equal parts and pauses, so that the run comes to its end within it, and within its records.
-    /// The first part ends at once: a program's start is unlike the rest of it, and it would stand for a part of many. A
-    /// run that would be hardly recorded then is not followed to its end.
-    fn spread(self, plan: Parts) -> Parts {
-        let plan = Parts { paused_ns_a_second: self.paused_ns_a_second, ..plan };
-        let followed = followed(plan, self.recorded + self.unseen);
-        let time = plan.whole.mul_f64(TO_THE_END).as_secs_f64();
-        let paused_only = self.recorded.as_secs_f64() / self.faster + self.unseen.as_secs_f64();
-        let speed = 1.0 / (self.faster * self.slower);
-        let by_time = time - ((paused_only - time * speed) / (1.0 - speed)).clamp(0.0, time);
-        let by_records = plan.all_records as f64 * TO_THE_END * self.time().as_secs_f64() / self.records.max(1) as f64;
-        if by_time < time / 2.0 {
-            return reaching(plan, self.recorded + self.unseen);
-        }
-        let recorded = by_time.min(by_records);
-        let paused = (paused_only - recorded * speed).clamp(0.0, time - recorded);
-        let parts = (recorded / LEAST_PART).clamp(1.0, SPREAD_PARTS);
-        let [part, pause] = [recorded, paused].map(|all| Duration::from_secs_f64(all / parts));
-        let records = (plan.all_records as f64 * TO_THE_END / parts).max(1.0) as u64;
-        let pauses = Pauses::Growing { first: pause, by: 1.0 };
-        let period_ns = (self.guest_ns as f64 / parts) as u64;
-        Parts { followed, first: Duration::ZERO, longest: part, records, pauses, period_ns, ..plan }
-    }
-
-    fn fits(self, plan: &Parts) -> bool {
-        self.time() <= plan.whole && self.records <= plan.all_records
-    }
-}
-
 /// Returns a plan of one part, as long as the plan.
 fn whole(plan: Parts) -> Parts {
     Parts { first: plan.whole, first_records: plan.all_records, records: plan.all_records, ..plan }
 }
 
-/// Returns the plan in equal parts and pauses, each of which stands for as much of the run as any other. The first part ends
-/// at once: a program's start is unlike the rest of it, and a smaller share of a long run than of its parts.
-fn reaching(plan: Parts, reached: Duration) -> Parts {
-    let followed = followed(plan, reached);
-    let part = plan.whole / (2 * REACHING_PARTS_BY_TIME);
-    let records = (plan.all_records / REACHING_PARTS).max(1);
-    let pauses = Pauses::Filling;
-    Parts { followed, first: Duration::ZERO, longest: part, records, pauses, ..plan }
-}
-
 /// Returns the plan with so short parts that most of its time is pauses, in which the run comes far.
 fn farther(parts: Parts) -> Parts {
-    let longest = parts.whole.mul_f64(RECORDED_OF_FARTHER) / REACHING_PARTS as u32;
-    Parts { longest: longest.min(parts.longest), ..parts }
-}
-
-/// Returns the time from the start until which pauses follow calls: a block that is allocated in a later one has a call
-/// site only where its calls were seen before.
-fn followed(plan: Parts, reached: Duration) -> Duration {
-    plan.whole.min(reached) / BEGINNING
+    let longest = parts.longest.min(parts.whole.mul_f64(RECORDED_OF_FARTHER) / REACHING_PARTS as u32);
+    let shorter = longest.as_secs_f64() / parts.longest.as_secs_f64().max(1e-9);
+    let part_ns = parts.part_ns.map(|part_ns| (part_ns as f64 * shorter) as u64);
+    Parts { longest, part_ns, ..parts }
 }
 
 /// Returns the CPUs that others do not use: at least one, since this process has its share among them.
@@ -352,17 +179,20 @@ fn plan(left: Duration, purpose: Purpose, idle_cpus: f64) -> Parts {
         whole,
         all_records: all_records.max(1),
         paused_ns_a_second: 0,
+        part_ns: None,
         period_ns: 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::length::{Length, TO_THE_END};
     use super::*;
+    use nearmiss_record::run::Coverage;
 
     #[test]
     fn a_run_that_fits_without_every_access_may_not_fit_with_it() {
-        let length = Length::of(&Manifest { window_ns: 6_000_000_000, ..Manifest::default() }, 0).unwrap();
+        let length = Length::of(&Manifest { window_ns: 6_000_000_000, ..Manifest::default() }, 0);
         let plan = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         assert!(length.fits(&plan) && !length.of_every_access().fits(&plan));
     }
@@ -402,7 +232,7 @@ mod tests {
             let [recorded_ns, reached_ns] = [recorded_ms, reached_ms].map(|ms| ms * 1_000_000);
             Some(Coverage { parts: 1, recorded_ns, reached_ns, ended: false, ..Coverage::default() })
         };
-        let length = |covered| Length::of(&seen(1_000_000, covered), 0).unwrap();
+        let length = |covered| Length::of(&seen(1_000_000, covered), 0);
         let plan = plan(Duration::from_secs(40), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
         let spread = length(covered(4200, 6100)).spread(plan);
         let seconds = |time: Duration| (time.as_secs_f64() * 100.0).round() / 100.0;
@@ -418,7 +248,7 @@ mod tests {
             (Duration::ZERO, (plan.all_records as f64 * TO_THE_END / 24.0) as u64)
         );
         // 10 M records in 4.2 s, and room for less: less is recorded.
-        let many = Length::of(&seen(10_000_000, covered(4200, 6100)), 0).unwrap().spread(plan);
+        let many = Length::of(&seen(10_000_000, covered(4200, 6100)), 0).spread(plan);
         assert_eq!((seconds(many.longest), pause(many)), (0.17, 0.08));
         assert!(length(covered(4200, 6100)).is_little_known() && !length(covered(4200, 5200)).is_little_known());
     }
@@ -426,13 +256,34 @@ mod tests {
     #[test]
     fn parts_of_a_run_that_goes_on_have_equal_weights() {
         let plan = plan(Duration::from_secs(36), Purpose::CloserLook(Replays::Fields), MOST_CPUS);
-        let parts = reaching(plan, Duration::from_secs(4));
+        let reached = |seconds: u64| {
+            let [recorded_ns, reached_ns] = [1, seconds].map(|seconds| seconds * 1_000_000_000);
+            let by_the_clock = Coverage { recorded_guest_ns: 1_000_000, reached_guest_ns: 30_000_000, ..ENDED };
+            Length::of(&seen(1_000_000, Some(Coverage { recorded_ns, reached_ns, ..by_the_clock })), 0)
+        };
+        let parts = reached(4).reaching(plan);
         assert_eq!((parts.followed, parts.whole), (Duration::from_millis(500), plan.whole));
         assert_eq!((parts.first, parts.longest, parts.pauses), (Duration::ZERO, parts.whole / 12, Pauses::Filling));
         assert_eq!(parts.records, plan.all_records / 24);
+        // A second of a first look is 1 ms of the guest: 1.12 s of a closer one are less, of which parts have twice.
+        assert_eq!(parts.part_ns, Some(1_493_333));
         assert_eq!(farther(parts).longest.as_millis(), 186, "a third of 13.4 s in 24 parts");
-        assert_eq!(reaching(plan, Duration::from_secs(90)).followed, plan.whole / 8);
+        assert_eq!(farther(parts).part_ns, Some(248_888));
+        assert_eq!(reached(90).reaching(plan).followed, plan.whole / 8);
     }
+
+    const ENDED: Coverage = Coverage {
+        parts: 8,
+        recorded_ns: 1,
+        reached_ns: 1,
+        ended: true,
+        ahead_ns: 0,
+        paused_ns_a_second: 0,
+        recorded_guest_ns: 0,
+        reached_guest_ns: 0,
+        recorded_cleared_pages: 0,
+        reached_cleared_pages: 0,
+    };
 
     fn seen(records: u64, covered: Option<Coverage>) -> Manifest {
         Manifest { window_ns: 5_000_000_000, records, covered, ..Manifest::default() }
@@ -463,22 +314,13 @@ mod tests {
         assert!(first(&seen(1_000_000, Some(by_the_clock(10)))) < quarter, "60 s: spread");
         let room = |manifest: &Manifest| budget.has_room_for_more(Known::of(manifest, 0));
         assert!(room(&seen(1_000_000, parts(4, false))) && !room(&seen(40_000_000, None)));
-        let until = |reached_s: u64| {
-            let covered = Coverage {
-                parts: 8,
-                recorded_ns: 1,
-                reached_ns: reached_s * 1_000_000_000,
-                ended: true,
-                ..Coverage::default()
-            };
-            seen(1_000_000, Some(covered))
-        };
+        let until = |reached_s: u64| seen(1_000_000, Some(Coverage { reached_ns: reached_s * 1_000_000_000, ..ENDED }));
         assert!(room(&until(15)) && !room(&until(28)), "another look takes 27.6 s");
     }
 
     #[test]
     fn what_fits_without_the_stores_may_not_fit_with_them() {
-        let length = |stores| Length::of(&seen(1_000_000, None), stores).unwrap();
+        let length = |stores| Length::of(&seen(1_000_000, None), stores);
         assert_eq!((length(3_000_000).records, length(3_000_000).time()), (10_000_000, Duration::from_millis(22_500)));
         let plan = |stores| {
             let budget = Budget { idle_cpus: MOST_CPUS, ..Budget::of(Duration::from_secs(50)) };

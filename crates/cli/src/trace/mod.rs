@@ -3,6 +3,7 @@
 mod budget;
 mod counts;
 mod gauge;
+mod length;
 mod nodes;
 mod options;
 mod quiet;
@@ -10,8 +11,9 @@ mod recording;
 mod served;
 mod warm;
 
-pub(crate) use budget::{Budget, Known, Purpose, Replays};
+pub(crate) use budget::{Budget, Purpose, Replays};
 pub use gauge::Gauge;
+pub(crate) use length::Known;
 pub(crate) use nodes::Apart;
 use options::{Clock, Only};
 pub(crate) use options::{RecordArgs, within};

@@ -76,6 +76,7 @@ mod tests {
             whole: Duration::from_secs(17),
             all_records: 1,
             paused_ns_a_second: 0,
+            part_ns: None,
             period_ns: 0,
         };
         let under = Under {

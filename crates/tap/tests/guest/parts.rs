@@ -86,6 +86,7 @@ fn short_parts() -> Parts {
         whole: 3000 * MS,
         all_records: u64::MAX,
         paused_ns_a_second: 0,
+        part_ns: None,
         period_ns: 0,
     }
 }
