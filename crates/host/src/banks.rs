@@ -1,6 +1,6 @@
 //! How the second level gives its lines: consecutive lines from different banks, each with a turn of its own.
 
-use super::crowded::each;
+use super::turns::each;
 use std::hint::black_box;
 
 const PAGE_WORDS: usize = 4096 / 8;

@@ -1,8 +1,8 @@
 //! Cost of stores and loads to lines that push one another out of the first level: they go in turn to the beginnings of
 //! more pages than any first level has ways.
 
+use super::turns::each;
 use std::hint::black_box;
-use std::time::Instant;
 
 const PAGE_WORDS: usize = 4096 / 8;
 const LINE_WORDS: usize = 64 / 8;
@@ -14,8 +14,6 @@ const PAGES: usize = 64;
 const FEWEST: usize = 8;
 /// Sets that take turns.
 const SETS: usize = 16;
-const TURNS: usize = 200;
-const ROUNDS: usize = 50;
 
 /// Nanoseconds a store to an evicted line.
 pub fn store_nanoseconds() -> f64 {
@@ -77,15 +75,4 @@ fn loaded(pitch_words: usize) -> f64 {
         let words = black_box(&words);
         black_box(words.chunks_exact(pitch_words).fold(0u64, |sum, page| sum.wrapping_add(page[0])));
     })
-}
-
-/// Nanoseconds a page of so many: the least of several rounds, as noise only adds.
-pub fn each(pages: usize, mut turn_over_pages: impl FnMut(usize)) -> f64 {
-    let mut least = f64::INFINITY;
-    for _ in 0..ROUNDS {
-        let started = Instant::now();
-        (0..TURNS).for_each(&mut turn_over_pages);
-        least = least.min(started.elapsed().as_secs_f64() * 1e9 / (TURNS * pages) as f64);
-    }
-    least
 }

@@ -31,6 +31,7 @@ mod store;
 mod streams;
 mod sysfs;
 mod touches;
+mod turns;
 
 pub use self::core::CoreFigures;
 pub use calibrate::{Calibration, calibrate};
