@@ -47,6 +47,12 @@ impl Compared {
         Ok(compared)
     }
 
+    /// Returns the costs with other cycles beside the stalls of the replays: see [`Compared::new`].
+    #[must_use]
+    pub fn with_computing(self, computing_cycles: u64, saved_cycles: Vec<f64>) -> Self {
+        Compared { computing_cycles, saved_cycles, ..self }
+    }
+
     /// Numbers of the run as it was and of the changes.
     pub fn numbers(&self) -> std::ops::Range<usize> {
         0..self.costs.len()
@@ -65,6 +71,12 @@ impl Compared {
     pub fn gain_of(&self, at: usize) -> (f64, f64, f64) {
         let saved = |(before, after)| 1.0 - self.of_placement(at, after) / self.of_placement(0, before).max(1.0);
         spread(self.costs[0].iter().zip(&self.costs[at]).map(saved))
+    }
+
+    /// Instructions of the command, by recorded part.
+    pub fn instructions(&self) -> Vec<u64> {
+        let cost = self.costs.first().and_then(|costs| costs.first());
+        cost.map_or(Vec::new(), |cost| cost.by_part.iter().map(|part| part.instructions).collect())
     }
 
     /// Ends of the share that a change saves of the whole run, where parts of it were recorded. `beside`: by part,

@@ -15,6 +15,7 @@ mod case;
 mod compared;
 mod contract;
 mod cost;
+mod counted_pages;
 mod engagement;
 mod evidence;
 mod findings;
@@ -40,6 +41,7 @@ pub use contract::{
     Suspicions, Value,
 };
 pub use cost::Cost;
+pub use counted_pages::{CountedPages, pages_by_part};
 pub use engagement::{Acts, CannotEngage, Engaged, Engagement, NotEngaged};
 pub use evidence::Evidence;
 pub use findings::{Detected, Moment, Options, detect, judge, over_moments};

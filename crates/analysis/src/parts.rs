@@ -58,9 +58,11 @@ pub fn of_whole_run(parts: &[PartSaving]) -> Option<SavingRange> {
     let worst = parts.iter().map(gain_of).fold(gain, f64::min);
     let best = parts.iter().map(gain_of).fold(gain, f64::max);
     let most = parts.iter().map(|part| part.saved).fold(0.0, f64::max);
+    // A change that costs no recorded part anything, or little, costs the run no more.
+    let low = (gain - error * t).min(farther(worst)).max(worst.min(0.0));
     Some(SavingRange {
-        // A change that costs no recorded part anything, or little, costs the run no more.
-        low: (gain - error * t).min(farther(worst)).max(worst.min(0.0)),
+        // A phase may lie between two parts, as short as that.
+        low: if low > 0.0 { low * (1.0 - 1.0 / count as f64) } else { low },
         high: (gain + error * t).max(farther(best)),
         by_one_part: most / saved.max(1.0),
         gaining_parts: parts.iter().filter(|part| gain_of(part) >= LEAST_GAIN).count(),
@@ -127,10 +129,8 @@ pub(crate) fn interval(
     };
     let [fewer, as_estimated, more] = DOUBT.map(range);
     let (fewer, as_estimated, more) = (fewer?, as_estimated?, more?);
-    let low = as_estimated.low.min(fewer.low).min(more.low);
     Some(SavingRange {
-        // A phase may lie between two parts, as short as that.
-        low: if low > 0.0 { low * (1.0 - 1.0 / before.len() as f64) } else { low },
+        low: as_estimated.low.min(fewer.low).min(more.low),
         high: as_estimated.high.max(fewer.high).max(more.high),
         ..as_estimated
     })
@@ -211,10 +211,10 @@ mod tests {
         (savings[3], savings[7]) = (60.0, 70.0);
         let few = with(savings);
         // 19.2% ± t(11) 6.2%.
-        assert!((few.low - (0.19167 - 2.201 * 0.06211)).abs() < 1e-4, "{few:?}");
+        assert!((few.low - (0.19167 - 2.201 * 0.06211) * 11.0 / 12.0).abs() < 1e-4, "{few:?}");
         assert!((few.high - 0.360726).abs() < 1e-6, "{few:?}");
         let many = with(savings.map(|saved| 80.0 - saved));
-        assert!((many.low - (0.8 - 0.360726)).abs() < 1e-6, "{many:?}");
+        assert!((many.low - (0.8 - 0.360726) * 11.0 / 12.0).abs() < 1e-6, "{many:?}");
         assert!((many.high - (0.60833 + 2.201 * 0.06211)).abs() < 1e-4, "{many:?}");
     }
 

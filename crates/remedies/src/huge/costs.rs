@@ -1,7 +1,7 @@
 //! Cost of a run with its memory in large pages: all of it, or single objects.
 
 use super::walks_and_touches::WalksAndTouches;
-use nearmiss_analysis::{CaseError, Compared, PartSaving, Traced, waits};
+use nearmiss_analysis::{CaseError, Compared, CountedPages, PartSaving, Traced, pages_by_part, waits};
 use nearmiss_machine::attribution::Reach;
 use nearmiss_record::figures::{Cell, Table};
 use nearmiss_record::finding::SavingRange;
@@ -44,6 +44,8 @@ pub struct LargePageCosts<'s> {
     changes: Vec<Memory>,
     /// Cycles of both.
     pub compared: Compared,
+    /// Page faults of all of the run, where parts were recorded.
+    pub counted: Option<CountedPages>,
 }
 
 impl<'s> LargePageCosts<'s> {
@@ -54,17 +56,38 @@ impl<'s> LargePageCosts<'s> {
             ..Policy::default()
         };
         let policies: Vec<Policy> = [Policy::default()].into_iter().chain(changes.iter().map(large)).collect();
-        let totals = &case.model.totals;
-        let computing_cycles = totals.cycles - totals.stall_cycles + seen.price.beyond_model();
-        let saved_in_faults = changes.iter().map(|memory| seen.saved_in_faults(memory.reach(seen)));
-        let saved_in_faults = [0.0].into_iter().chain(saved_in_faults).collect();
-        let compared = Compared::new(case, &policies, computing_cycles, saved_in_faults)?;
-        Ok(LargePageCosts { seen, changes, compared })
+        let (computing_cycles, saved) = beside_stalls(case, seen, &changes, 1.0);
+        let compared = Compared::new(case, &policies, computing_cycles, saved)?;
+        let costs = LargePageCosts { seen, changes, compared, counted: None };
+        let counted = CountedPages::of(case).zip(costs.of_whole_run(1));
+        Ok(match counted.map(|(counted, ends)| counted.within(ends, |times| costs.gain_at(times))) {
+            Some(counted) => costs.with(case, counted),
+            None => costs,
+        })
+    }
+
+    /// Returns the costs of a run with so many times the page faults of its parts.
+    fn with(self, case: &Traced, counted: CountedPages) -> Self {
+        let (computing_cycles, saved) = beside_stalls(case, self.seen, &self.changes, counted.allowed);
+        let compared = self.compared.with_computing(computing_cycles, saved);
+        LargePageCosts { compared, counted: Some(counted), ..self }
+    }
+
+    /// Share of the command's cycles that the first change saves with so many times the page faults of the parts.
+    fn gain_at(&self, times: f64) -> f64 {
+        let (cycles, more) = (self.compared.cycles(0) as f64, times - 1.0);
+        let saved = self.compared.gain_of(1).0 * cycles + more * self.saved_in_faults(1);
+        saved / (cycles + more * self.seen.price.all()).max(1.0)
     }
 
     /// Cycles of page faults that the change of this number saves; 0: as it was.
     fn saved_in_faults(&self, at: usize) -> f64 {
-        at.checked_sub(1).map_or(0.0, |at| self.seen.saved_in_faults(self.changes[at].reach(self.seen)))
+        let of = |at: usize| self.seen.saved_in_faults(self.changes[at].reach(self.seen));
+        self.times() * at.checked_sub(1).map_or(0.0, of)
+    }
+
+    fn times(&self) -> f64 {
+        self.counted.map_or(1.0, |counted| counted.allowed)
     }
 
     /// Share of the command's cycles that the change of this number saves in page faults alone.
@@ -73,14 +96,17 @@ impl<'s> LargePageCosts<'s> {
     }
 
     /// Ends of what the change of this number saves of the whole run, where parts of it were recorded. A part has so
-    /// many of the page faults as it has of the first touches.
+    /// many of the page faults as it has of the first touches, and where those of all of the run were counted, as it has
+    /// of the instructions.
     pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let touches = &self.seen.walks.first_touches;
-        let all = touches.iter().sum::<u64>().max(1) as f64;
-        let (beyond_model, saved) = (self.seen.price.beyond_model() as f64, self.saved_in_faults(at));
-        let share = |touches: &u64| *touches as f64 / all;
-        let part = |share: f64| PartSaving { cycles: beyond_model * share, saved: saved * share };
-        self.compared.of_whole_run(at, &touches.iter().map(share).map(part).collect::<Vec<_>>())
+        let pages = pages_by_part(touches, touches, &self.compared.instructions(), self.counted);
+        let all = pages.iter().sum::<f64>().max(1.0);
+        let price = self.seen.price;
+        let (apart, saved) =
+            (price.beyond_model() as f64 + (self.times() - 1.0) * price.all(), self.saved_in_faults(at));
+        let part = |pages: f64| PartSaving { cycles: apart * pages / all, saved: saved * pages / all };
+        self.compared.of_whole_run(at, &pages.into_iter().map(part).collect::<Vec<_>>())
     }
 
     /// The table of what was tried.
@@ -115,4 +141,14 @@ impl<'s> LargePageCosts<'s> {
             Cell::Share(self.compared.gain_of(at).0),
         ]
     }
+}
+
+/// Returns the cycles of the command that are no stalls of a replay, and those that each change saves of them, with so
+/// many times the page faults.
+fn beside_stalls(case: &Traced, seen: &WalksAndTouches, changes: &[Memory], times: f64) -> (u64, Vec<f64>) {
+    let (totals, price) = (&case.model.totals, seen.price);
+    let modelled = totals.cycles - totals.stall_cycles + price.beyond_model();
+    let computing_cycles = modelled as f64 + (times - 1.0) * price.all();
+    let saved = changes.iter().map(|memory| times * seen.saved_in_faults(memory.reach(seen)));
+    (computing_cycles.max(1.0) as u64, [0.0].into_iter().chain(saved).collect())
 }

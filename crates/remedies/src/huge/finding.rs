@@ -174,6 +174,7 @@ impl Suspicion for Huge {
         let (at, object) = self.best(&changes, &costs);
         let reach = object.map_or(&self.seen.walks.all, |object| &object.reach);
         let mut evidence = evidence::evidence(&self.seen, reach);
+        evidence.lines.extend(costs.counted.map(|counted| counted.line()));
         evidence.lines.extend(self.alone(&changes, &costs).map(|text| EvidenceLine::new("Then", text)));
         let site = object.and_then(|object| object.site.as_ref());
         let options = site.map_or(Vec::new(), |site| vec!["--site".to_owned(), site.to_string()]);

@@ -1,6 +1,5 @@
 //! From freed memory that comes back to a finding: what happens, why, what to do, what it would gain.
 
-use super::price::Price;
 use super::reusable_pages::{NO_LIMIT, ReusablePages};
 use super::{ALL, PARAMETER};
 use crate::command_line::command_line;
@@ -42,7 +41,7 @@ impl Keep {
             counted(reuse.first_touches.iter().sum(), "page"),
             grouped(self.reusable.pages_again())
         );
-        let run = counted_line(self.reusable.price());
+        let run = self.reusable.price().counted.map(|counted| counted.line());
         let kept = format!("up to {} of freed memory would stay with the program.", bytes(self.reusable.kept_bytes(0)));
         let named = reuse.objects.iter().take(MOST_NAMED).enumerate().map(|(at, object)| {
             let share = percent(object.pages as f64 / self.reusable.pages_again().max(1) as f64);
@@ -110,20 +109,6 @@ impl Keep {
             Cell::Share(gain),
         ]
     }
-}
-
-/// Returns what the count of the kernel's pages adds, where a run was recorded in parts.
-fn counted_line(price: Price) -> Option<EvidenceLine> {
-    let (counted, allowed) = (price.counted?, price.by_recorded?);
-    let gain = match (counted - allowed).abs() < 0.005 {
-        true => "that of all the run".to_owned(),
-        false => format!("that of {allowed:.2} times, which the spread of the parts allows"),
-    };
-    let text = format!(
-        "the kernel cleared {counted:.2} times as many pages in a second of the run as in one of its recorded parts; \
-         the gain is {gain}."
-    );
-    Some(EvidenceLine::new("Run", text))
 }
 
 impl Suspicion for Keep {

@@ -1,7 +1,6 @@
 //! Keep: freed memory stays with the program where the kernel gives it out again and again.
 
 pub mod apply;
-mod counted;
 mod detect;
 mod finding;
 mod price;

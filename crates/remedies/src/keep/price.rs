@@ -1,6 +1,6 @@
 //! The price of a page that the kernel gives out.
 
-use nearmiss_analysis::{PageFaults, Traced};
+use nearmiss_analysis::{CountedPages, PageFaults, Traced};
 use nearmiss_record::machine::Machine;
 
 /// Cycles of a command, and of each page that the kernel gives it.
@@ -16,20 +16,17 @@ pub struct Price {
     pub is_measured: bool,
     /// Pages that the kernel gave out one by one.
     pub pages: u64,
-    /// Pages in a stretch of the whole run by those in one that was recorded, where they were counted.
-    pub counted: Option<f64>,
-    /// As many of these as the spread of the parts allows.
-    pub by_recorded: Option<f64>,
+    /// Pages of all of the run, where parts were recorded.
+    pub counted: Option<CountedPages>,
 }
 
 impl Price {
     /// Prices a run.
     pub fn of(case: &Traced) -> Self {
-        let counted = case.manifest.covered.and_then(|covered| covered.cleared_by_recorded());
-        Self::from(PageFaults::of(&case.model), case.model.totals.cycles, counted)
+        Self::from(PageFaults::of(&case.model), case.model.totals.cycles, CountedPages::of(case))
     }
 
-    fn from(faults: PageFaults, modelled_cycles: u64, counted: Option<f64>) -> Self {
+    fn from(faults: PageFaults, modelled_cycles: u64, counted: Option<CountedPages>) -> Self {
         Price {
             cycles: (modelled_cycles + faults.beyond_cycles()).max(1) as f64,
             page: (faults.each_cycles + faults.beyond_model_cycles) as f64,
@@ -37,32 +34,21 @@ impl Price {
             is_measured: faults.beyond_model_cycles > 0,
             pages: faults.one_by_one,
             counted,
-            by_recorded: counted,
         }
     }
 
-    /// The price by the parts alone.
+    /// Returns the price by the parts alone.
     pub fn by_parts(self) -> Self {
-        Price { by_recorded: None, ..self }
+        Price { counted: None, ..self }
     }
 
-    /// Limits the counted pages to what the spread of the parts allows: so many of the recorded pages then take a share
-    /// of the run's cycles between these ends, at `each` cycles. A phase of page faults that keep no memory, such as a
-    /// set-up, may lie in a pause. It makes no more of parts that are alike.
-    pub fn within(self, pages: u64, each: f64, (low, high): (f64, f64)) -> Self {
-        let share = self.share(pages, each);
-        let allowed = share.max(low).min(high);
-        if self.by_recorded.is_none() || allowed == share {
-            return self;
-        }
-        // The share, solved for the times.
-        let faults = self.pages as f64 * self.page;
-        let times = allowed * (self.cycles - faults) / (pages as f64 * each - allowed * faults);
-        Price { by_recorded: Some(times), ..self }
+    /// Returns the price with so many times the pages of the parts.
+    pub fn with(self, counted: CountedPages) -> Self {
+        Price { counted: Some(counted), ..self }
     }
 
     fn times(&self) -> f64 {
-        self.by_recorded.unwrap_or(1.0)
+        self.counted.map_or(1.0, |counted| counted.allowed)
     }
 
     /// Cycles of the command if its parts had as many of its page faults as all of the run.
@@ -121,19 +107,12 @@ mod tests {
 
     #[test]
     fn parts_with_half_of_the_runs_page_faults_stand_for_all_of_them() {
-        let price =
-            |times| Price { cycles: 1000.0, page: 2.0, pages: 100, by_recorded: Some(times), ..Price::default() };
+        let price = |times| {
+            Price { cycles: 1000.0, page: 2.0, pages: 100, ..Price::default() }.with(CountedPages::as_counted(times))
+        };
         assert_eq!((price(1.0).cycles_of_run(), price(1.0).share(50, 2.0)), (1000.0, 0.1));
         assert_eq!((price(2.0).cycles_of_run(), price(2.0).share(50, 2.0)), (1200.0, 200.0 / 1200.0));
         assert_eq!((price(0.5).cycles_of_run(), price(0.5).share(50, 2.0)), (900.0, 50.0 / 900.0));
-    }
-
-    #[test]
-    fn counted_pages_make_no_more_of_the_parts_than_their_spread_allows() {
-        let price = Price { cycles: 1000.0, page: 2.0, pages: 100, by_recorded: Some(5.0), ..Price::default() };
-        let share = |ends| price.within(50, 2.0, ends).share(50, 2.0);
-        assert_eq!(share((0.0, 0.5)), 500.0 / 1800.0, "as counted");
-        assert!((share((0.05, 0.12)) - 0.12).abs() < 1e-12 && (share((0.3, 0.4)) - 0.3).abs() < 1e-12);
-        assert_eq!(price.by_parts().within(50, 2.0, (0.0, 0.01)).share(50, 2.0), 0.1, "nothing was counted");
+        assert_eq!(price(2.0).by_parts().share(50, 2.0), 0.1, "nothing was counted");
     }
 }

@@ -1,8 +1,7 @@
 //! Freed memory of a run that came back by page faults, and what it costs.
 
-use super::counted;
 use super::price::Price;
-use nearmiss_analysis::{CaseError, PartSaving, Traced, of_whole_run, replay};
+use nearmiss_analysis::{CaseError, CountedPages, PartSaving, Traced, of_whole_run, pages_by_part, replay};
 use nearmiss_machine::attribution::{HeapReuse, Reuse, ReuseWithin};
 use nearmiss_record::finding::SavingRange;
 
@@ -37,10 +36,11 @@ impl ReusablePages {
         let price = Price::of(case);
         let saved = reuse.limits.iter().map(|within| price.saved(case.machine(), kept_bytes(within))).collect();
         let sampled = ReusablePages { reuse, price: price.by_parts(), saved };
-        let price = sampled.of_whole_run(0).map_or(sampled.price, |ends| {
-            price.within(sampled.pages_again(), sampled.saved[0][0], (ends.low, ends.high))
+        let counted = price.counted.zip(sampled.of_whole_run(0)).map(|(counted, ends)| {
+            let with = |times| price.with(CountedPages::as_counted(times));
+            counted.within(ends, |times| with(times).share(sampled.pages_again(), sampled.saved[0][0]))
         });
-        Ok(ReusablePages { price, ..sampled })
+        Ok(ReusablePages { price: counted.map_or(sampled.price, |counted| price.with(counted)), ..sampled })
     }
 
     /// Pages that come back although as many had been freed.
@@ -73,7 +73,7 @@ impl ReusablePages {
     pub fn of_whole_run(&self, at: usize) -> Option<SavingRange> {
         let Reuse { first_touches, instructions, .. } = &self.reuse;
         let again = &self.reuse.limits[at].again;
-        let pages = counted::pages_by_part(again, first_touches, instructions, self.price.by_recorded);
+        let pages = pages_by_part(again, first_touches, instructions, self.price.counted);
         let each = self.price.cycles_of_run() / instructions.iter().sum::<u64>().max(1) as f64;
         // Each part takes cycles as its instructions are many.
         let part = |(pages, instructions): (f64, &u64)| PartSaving {
