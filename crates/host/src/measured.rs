@@ -336,6 +336,9 @@ pub fn tlb(
         second.large_apart_walk_ns,
         "loads from many pieces, side by side",
     );
+    const FAR: &str = "loads from pages of very many tables";
+    let far = noted(sources, "tlb.second.far_walk", second.far_walk_ns, FAR);
+    let far_apart = noted(sources, "tlb.second.far_apart_walk", second.far_apart_walk_ns, FAR);
     let large_pages_split = second.large_pages_split.is_some_and(|share| share.value >= SPLIT);
     sources.extend(large_pages_split.then(|| {
         let from = "measured here by loads from many small pieces of few large pages, which walk the page table";
@@ -353,6 +356,9 @@ pub fn tlb(
         large_walk_cycles: cycles(large_walk.unwrap_or(walk_ns)),
         apart_walk_cycles: apart.map_or(0, &cycles),
         large_apart_walk_cycles: large_apart.filter(|_| large_pages_split).or(apart).map_or(0, &cycles),
+        far_walk_cycles: far.map_or(0, |far_ns| cycles(far_ns.max(walk_ns))),
+        far_apart_walk_cycles: far_apart
+            .map_or(0, |far_ns| cycles(apart.map_or(far_ns, |near_ns| far_ns.max(near_ns)))),
     });
     if behind.is_none() {
         sources.retain(|figure, _| !figure.starts_with("tlb.second"));

@@ -20,6 +20,12 @@ pub struct TranslationFigures {
     /// Nanoseconds from one small piece of a large page to the next, where neither waits for the other.
     #[serde(default)]
     pub large_apart_walk_ns: Option<Settled>,
+    /// Nanoseconds of a walk to a small page of so many tables that the levels above them are walked too.
+    #[serde(default)]
+    pub far_walk_ns: Option<Settled>,
+    /// Nanoseconds from such a walk to the next one, where neither waits for the other.
+    #[serde(default)]
+    pub far_apart_walk_ns: Option<Settled>,
     /// Large pages that the first level holds.
     pub large_entries: Option<Settled>,
     /// Nanoseconds of a walk to a large page.
@@ -36,6 +42,10 @@ const LARGE: usize = 2 << 20;
 const FEW: u32 = 8;
 /// Pages that are written to and hold no other data: more than a second level holds.
 const WRITTEN: u32 = 8192;
+/// Far pages in a row, whose entries share a line of the page table.
+const IN_A_ROW: usize = 8;
+/// Far pages of one table: 8,192 pages have 128 tables, several times as many as a core holds the way to.
+const OF_A_TABLE: usize = 64;
 const ROUNDS: usize = 6;
 /// Loads of a round, at least.
 const LOADS: usize = 1 << 13;
@@ -57,8 +67,8 @@ pub fn measure() -> TranslationFigures {
     let second_entries = settled(|| held(&small, &SECOND));
     let large_entries = settled(|| held(&large, &FIRST));
     let [pages, pieces] = [Advice::NoHugePage, Advice::HugePage].map(|advice| Written::new(advice, SMALL));
-    let packed = Written::new(Advice::NoHugePage, LINE);
-    let (Some(pages), Some(pieces), Some(packed)) = (pages, pieces, packed) else {
+    let (packed, far) = (Written::new(Advice::NoHugePage, LINE), Written::far());
+    let (Some(pages), Some(pieces), Some(packed), Some(far)) = (pages, pieces, packed, far) else {
         return TranslationFigures { second_entries, large_entries, ..TranslationFigures::default() };
     };
     let walk = |written: &Written| (written.one_by_one() - packed.one_by_one()).max(0.0);
@@ -70,6 +80,8 @@ pub fn measure() -> TranslationFigures {
         walk_ns,
         apart_walk_ns: settled(|| apart(&pages)),
         large_apart_walk_ns: settled(|| apart(&pieces)),
+        far_walk_ns: settled(|| Some(walk(&far))),
+        far_apart_walk_ns: settled(|| apart(&far)),
         large_entries,
         large_walk_ns: settled(|| of_zeros(&large, 4096)),
         large_pages_split: settled(|| of_a_walk(walk(&pieces))),
@@ -89,11 +101,28 @@ struct Written {
 impl Written {
     /// A line of each `distance` bytes, and never at one offset of its page.
     fn new(advice: Advice, distance: usize) -> Option<Written> {
-        let memory = MmapOptions::new().len(WRITTEN as usize * distance + LARGE).map_anon().ok()?;
+        let line = |number: usize| number * distance + number * LINE % distance;
+        Self::at(advice, WRITTEN as usize * distance, line)
+    }
+
+    /// A line of each page of rows that are far apart.
+    fn far() -> Option<Written> {
+        let rows = OF_A_TABLE / IN_A_ROW;
+        let page = |number: usize| {
+            let (table, row) = (number / OF_A_TABLE, number / IN_A_ROW % rows);
+            table * LARGE + row * (LARGE / rows) + number % IN_A_ROW * SMALL
+        };
+        let bytes = WRITTEN as usize / OF_A_TABLE * LARGE;
+        Self::at(Advice::NoHugePage, bytes, |number| page(number) + number * LINE % SMALL)
+    }
+
+    /// Lines at these places of so many bytes.
+    fn at(advice: Advice, bytes: usize, line: impl Fn(usize) -> usize) -> Option<Written> {
+        let memory = MmapOptions::new().len(bytes + LARGE).no_reserve_swap().map_anon().ok()?;
         let _ = memory.advise(advice);
         let from = memory.as_ptr().align_offset(LARGE).min(LARGE);
-        let line = |number: u32| from + number as usize * distance + number as usize * LINE % distance;
-        let words = super::streams::shuffled(WRITTEN).into_iter().map(|number| line(number) / 8).collect();
+        let word = |number: u32| (from + line(number as usize)) / 8;
+        let words = super::streams::shuffled(WRITTEN).into_iter().map(word).collect();
         let mut written = Written { memory, words, no_bit: black_box(0) };
         let all: &mut [u64] = bytemuck::cast_slice_mut(&mut written.memory);
         written.words.iter().for_each(|word| all[*word] = written.no_bit);

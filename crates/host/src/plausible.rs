@@ -177,6 +177,8 @@ impl Sieve {
             walk_ns,
             apart_walk_ns,
             large_apart_walk_ns,
+            far_walk_ns,
+            far_apart_walk_ns,
             large_entries,
             large_walk_ns,
             large_pages_split,
@@ -185,6 +187,8 @@ impl Sieve {
         keep("tlb.second.walk", walk_ns, [0.0, ns(1000.0)], ns(30.0), "ns");
         keep("tlb.second.apart_walk", apart_walk_ns, [0.0, ns(1000.0)], ns(15.0), "ns");
         keep("tlb.second.large_apart_walk", large_apart_walk_ns, [0.0, ns(1000.0)], ns(12.0), "ns");
+        keep("tlb.second.far_walk", far_walk_ns, [0.0, ns(1000.0)], ns(45.0), "ns");
+        keep("tlb.second.far_apart_walk", far_apart_walk_ns, [0.0, ns(1000.0)], ns(20.0), "ns");
         keep("tlb.large_entries", large_entries, [1.0, 4096.0], 64.0, "large pages");
         keep("tlb.second.large_walk", large_walk_ns, [0.0, ns(1000.0)], ns(25.0), "ns");
         keep("tlb.large_pages_split", large_pages_split, [0.0, 10.0], 0.0, "of a walk");

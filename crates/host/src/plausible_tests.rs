@@ -171,6 +171,8 @@ prop_compose! {
                 walk_ns: pages[1],
                 apart_walk_ns: pages[1],
                 large_apart_walk_ns: pages[3],
+                far_walk_ns: pages[1],
+                far_apart_walk_ns: pages[3],
                 large_entries: pages[2],
                 large_walk_ns: pages[3],
                 large_pages_split: pages[3],

@@ -137,7 +137,9 @@ fn translation(tlb: &Tlb) -> Result<(), Problem> {
     number(&at("walk_cycles"), second.walk_cycles, 0, MOST_WALK_CYCLES)?;
     number(&at("large_walk_cycles"), second.large_walk_cycles, 0, MOST_WALK_CYCLES)?;
     number(&at("apart_walk_cycles"), second.apart_walk_cycles, 0, MOST_WALK_CYCLES)?;
-    number(&at("large_apart_walk_cycles"), second.large_apart_walk_cycles, 0, MOST_WALK_CYCLES)
+    number(&at("large_apart_walk_cycles"), second.large_apart_walk_cycles, 0, MOST_WALK_CYCLES)?;
+    number(&at("far_walk_cycles"), second.far_walk_cycles, 0, MOST_WALK_CYCLES)?;
+    number(&at("far_apart_walk_cycles"), second.far_apart_walk_cycles, 0, MOST_WALK_CYCLES)
 }
 
 fn ways(path: Vec<Step>, ways: u32, entries: u32) -> Result<(), Problem> {

@@ -90,6 +90,8 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
     let apart = machine.tlb.iter().flat_map(|tlb| tlb.second).filter(|second| second.apart_walk_cycles > 0);
     names.extend(apart.flat_map(|_| ["tlb.second.apart_walk", "tlb.second.large_apart_walk"]));
+    let far = machine.tlb.iter().flat_map(|tlb| tlb.second).filter(|second| second.far_walk_cycles > 0);
+    names.extend(far.flat_map(|_| ["tlb.second.far_walk", "tlb.second.far_apart_walk"]));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.large_pages_split).map(|_| "tlb.large_pages_split"));
     names.extend(machine.memory.first_touch_cycles.map(|_| "memory.first_touch"));
     names.extend(machine.memory.large_first_touch_cycles.map(|_| "memory.large_first_touch"));

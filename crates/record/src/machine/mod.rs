@@ -270,6 +270,13 @@ pub struct SecondTlb {
     /// Cycles from a walk to a large page to the next walk, if neither waits for the other; 0: any number at once.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub large_apart_walk_cycles: u32,
+    /// Cycles of a walk to a small page whose table was not walked to for long, so that the levels above it are walked
+    /// too; 0: as any other walk.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub far_walk_cycles: u32,
+    /// Cycles from such a walk to the next one, if neither waits for the other; 0: as any other walk.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub far_apart_walk_cycles: u32,
 }
 
 /// Parameters of an out-of-order core that hides part of its misses.

@@ -6,7 +6,7 @@ use super::front_end::FrontEnd;
 use super::page_table::PageTable;
 use super::streams::{Foreseen, SHOWN, Streams};
 use super::supply::{Request, Supply};
-use super::translation::{Translation, apart_walks, is_of_large};
+use super::translation::{ApartWalks, Translation, is_of_large};
 use super::values::{Reached, Value, Values};
 use super::wrong_path::WrongPath;
 use super::{Ticks, part, ticks};
@@ -89,7 +89,7 @@ pub(in crate::model) struct Interval {
     /// From the walk of the page table that it is to the next one.
     to_next_walk: Ticks,
     /// From a walk to the next one: for a small page, and for a large one.
-    pub(super) apart_walks: [Ticks; 2],
+    pub(super) apart_walks: ApartWalks,
     /// Time from which on the next walk may begin.
     walk_after: Ticks,
     /// Ticks charged beyond whole cycles.
@@ -125,7 +125,7 @@ impl Interval {
             reread: 0,
             walked: 0,
             to_next_walk: 0,
-            apart_walks: apart_walks(machine),
+            apart_walks: ApartWalks::new(machine),
             walk_after: 0,
             rest: 0,
         }
@@ -149,9 +149,14 @@ impl Interval {
     pub fn looks_up(&mut self, vaddr: u64, paddr: u64, space: u64) -> bool {
         let Some(translation) = &mut self.translation else { return false };
         self.walked = translation.takes(vaddr, paddr, space);
-        let entry = translation.take_walked();
-        self.to_next_walk = entry.map_or(0, |entry| self.apart_walks[usize::from(is_of_large(entry))]);
-        self.walked += entry.map_or(0, |entry| self.page_table.walk(entry));
+        if let Some(entry) = translation.take_walked() {
+            let is_large = is_of_large(entry);
+            let way = self.page_table.walk(entry, is_large);
+            self.walked += way.wait;
+            self.to_next_walk = self.apart_walks.behind(is_large, way.is_far);
+        } else {
+            self.to_next_walk = 0;
+        }
         self.walked > 0
     }
 

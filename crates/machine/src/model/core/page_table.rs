@@ -5,6 +5,7 @@
 //! with entries in the second level, which therefore costs nothing more here. A line that no walk needed before was
 //! written by the kernel, in a page fault that the recording may not have, and lies in the outermost cache.
 
+use super::translation::TlbLevel;
 use super::{Ticks, ticks};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::MAX_LEVELS;
@@ -12,6 +13,22 @@ use rustc_hash::FxHashMap;
 
 /// Bytes of an entry; entries of this size fill a line.
 const ENTRY_BYTES: u64 = 8;
+
+/// log₂ of the entries of a table.
+const TABLE_LOG2: u32 = 9;
+/// Tables that a core holds the way to. Walks to 64 tables take longer than to 32 in a virtual machine of an Emerald
+/// Rapids (`experiments/huge/tables.txt`), where the pages of 16 have 16 more in the hypervisor's tables. Pages that lie
+/// side by side have as many there as here, and walks to 32 tables of them take longer than to 16 (measured by hand).
+const TABLES: u32 = 16;
+
+/// A walk's way to its entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    /// Wait beyond a walk with its entry in the second level, and its table at hand.
+    pub wait: Ticks,
+    /// The table was not walked to for long.
+    pub is_far: bool,
+}
 
 /// Lines that came into each level, from the second on.
 type Fills = [u64; MAX_LEVELS];
@@ -24,6 +41,10 @@ pub(super) struct PageTable {
     lines: Vec<u64>,
     /// Ticks beyond an entry in the second level, by level from the second on; memory comes last.
     beyond: Vec<Ticks>,
+    /// Tables of small pages that were walked to last, where walks to others take longer.
+    tables: Option<TlbLevel>,
+    /// Ticks of such a walk beyond others.
+    far: Ticks,
     fills: Fills,
     /// Fills at the latest walk that needed the line.
     latest: FxHashMap<u64, Fills>,
@@ -36,7 +57,10 @@ impl PageTable {
         let latencies = latencies.chain([&machine.latency.memory_local_cycles]);
         let near = latencies.clone().next().copied().unwrap_or_default();
         let line_bytes = caches.first().map_or(64, |cache| cache.line.0.max(ENTRY_BYTES));
+        let second = machine.tlb.and_then(|tlb| tlb.second).filter(|second| second.far_walk_cycles > 0);
         PageTable {
+            tables: second.map(|_| TlbLevel::new(TABLES, 0)),
+            far: second.map_or(0, |second| ticks(second.far_walk_cycles.saturating_sub(second.walk_cycles).into())),
             entries_log2: (line_bytes / ENTRY_BYTES).ilog2(),
             lines: caches.iter().map(|cache| cache.size.0 / cache.line.0.max(1)).collect(),
             beyond: latencies.map(|cycles| ticks(cycles.saturating_sub(near).into())).collect(),
@@ -53,8 +77,15 @@ impl PageTable {
         }
     }
 
+    /// Returns the way of a walk to this entry, of a small page or a large one.
+    pub fn walk(&mut self, entry: u64, is_large: bool) -> Way {
+        let table = entry >> TABLE_LOG2;
+        let is_far = !is_large && self.tables.as_mut().is_some_and(|tables| !tables.access(table, table));
+        Way { wait: self.line(entry) + if is_far { self.far } else { 0 }, is_far }
+    }
+
     /// Returns the ticks that a walk to this entry waits for the entry's line, beyond one in the second level.
-    pub fn walk(&mut self, entry: u64) -> Ticks {
+    fn line(&mut self, entry: u64) -> Ticks {
         let line = entry >> self.entries_log2;
         let outermost = self.lines.len().saturating_sub(1);
         let latest = self.latest.get(&line);

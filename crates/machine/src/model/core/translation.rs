@@ -27,7 +27,7 @@ const SPACE_SHIFT: u32 = 64 - LARGE_LOG2 - 16;
 
 /// A level: sets of page numbers, most recent first.
 #[derive(Clone, Debug)]
-struct TlbLevel {
+pub(super) struct TlbLevel {
     ways: usize,
     set_mask: u64,
     /// The set is the number's lowest bits and the ones above them, by exclusive or.
@@ -42,7 +42,7 @@ fn ways_of(second: &SecondTlb) -> u32 {
 }
 
 impl TlbLevel {
-    fn new(entries: u32, ways: u32) -> Self {
+    pub fn new(entries: u32, ways: u32) -> Self {
         let entries = entries.max(1) as usize;
         let ways = if ways == 0 { entries } else { (ways as usize).min(entries) };
         let sets = 1usize << (entries / ways).max(1).ilog2();
@@ -59,7 +59,7 @@ impl TlbLevel {
     }
 
     /// Whether it holds the page of this virtual number; it does from now on.
-    fn access(&mut self, page: u64, number: u64) -> bool {
+    pub fn access(&mut self, page: u64, number: u64) -> bool {
         let first = self.set_of(number) * self.ways;
         let set = &mut self.pages[first..first + self.ways];
         let at = set.iter().position(|known| *known == page);
@@ -197,12 +197,32 @@ fn to_be_large(tlb: &Tlb, pages: &PagePolicy) -> Vec<(u64, u64)> {
     joined
 }
 
-/// Ticks from a walk of the page table to the next one: to a small page, and to a large one.
-pub(super) fn apart_walks(machine: &Machine) -> [Ticks; 2] {
-    let second = machine.tlb.and_then(|tlb| tlb.second);
-    second
-        .map_or([0; 2], |second| [second.apart_walk_cycles, second.large_apart_walk_cycles])
-        .map(|cycles| ticks(cycles.into()))
+/// Ticks from a walk of the page table to the next one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ApartWalks {
+    pub small: Ticks,
+    pub large: Ticks,
+    /// To a small page whose table was not walked to for long.
+    pub far: Ticks,
+}
+
+impl ApartWalks {
+    pub fn new(machine: &Machine) -> Self {
+        let second = machine.tlb.and_then(|tlb| tlb.second).unwrap_or_default();
+        let [small, large, far] =
+            [second.apart_walk_cycles, second.large_apart_walk_cycles, second.far_apart_walk_cycles];
+        let [small, large, far] = [small, large, far.max(small)].map(|cycles| ticks(cycles.into()));
+        ApartWalks { small, large, far }
+    }
+
+    /// Behind a walk to an entry of a small page or a large one.
+    pub fn behind(&self, is_large: bool, is_far: bool) -> Ticks {
+        match (is_large, is_far) {
+            (true, _) => self.large,
+            (false, true) => self.far,
+            (false, false) => self.small,
+        }
+    }
 }
 
 #[cfg(test)]
