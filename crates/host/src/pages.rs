@@ -42,7 +42,7 @@ const LARGE: usize = 2 << 20;
 const FEW: u32 = 8;
 /// Pages that are written to and hold no other data: more than a second level holds.
 const WRITTEN: u32 = 8192;
-/// Far pages in a row, whose entries share a line of the page table.
+/// Far pages in a row: their entries share a line of the page table.
 const IN_A_ROW: usize = 8;
 /// Far pages of one table: 8,192 pages have 128 tables, several times as many as a core holds the way to.
 const OF_A_TABLE: usize = 64;

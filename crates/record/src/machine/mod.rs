@@ -270,7 +270,7 @@ pub struct SecondTlb {
     /// Cycles from a walk to a large page to the next walk, if neither waits for the other; 0: any number at once.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub large_apart_walk_cycles: u32,
-    /// Cycles of a walk to a small page whose table was not walked to for long, so that the levels above it are walked
+    /// Cycles of a walk to a small page of a table that was not walked to for long: the levels above it are walked
     /// too; 0: as any other walk.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub far_walk_cycles: u32,

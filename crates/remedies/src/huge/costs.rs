@@ -150,5 +150,5 @@ fn beside_stalls(case: &Traced, seen: &WalksAndTouches, changes: &[Memory], time
     let modelled = totals.cycles - totals.stall_cycles + price.beyond_model();
     let computing_cycles = modelled as f64 + (times - 1.0) * price.all();
     let saved = changes.iter().map(|memory| times * seen.saved_in_faults(memory.reach(seen)));
-    (computing_cycles.max(1.0) as u64, [0.0].into_iter().chain(saved).collect())
+    (computing_cycles.max(0.0) as u64, [0.0].into_iter().chain(saved).collect())
 }

@@ -202,7 +202,7 @@ fn to_be_large(tlb: &Tlb, pages: &PagePolicy) -> Vec<(u64, u64)> {
 pub(super) struct ApartWalks {
     pub small: Ticks,
     pub large: Ticks,
-    /// To a small page whose table was not walked to for long.
+    /// To a small page of a table that was not walked to for long.
     pub far: Ticks,
 }
 
