@@ -27,12 +27,15 @@ impl CountedPages {
     }
 
     /// Limits the ratio to one at which the gain lies between these ends, `gain_at` a ratio. A phase of page faults that a
-    /// remedy does not save, such as a set-up, may lie in a pause. It makes no more of parts that are alike.
+    /// remedy does not save, such as a set-up, may lie in a pause. Parts that are alike hold the ratio near one.
     pub fn within(self, ends: SavingRange, gain_at: impl Fn(f64) -> f64) -> Self {
         let allows = |times: f64| (ends.low..=ends.high).contains(&gain_at(times));
         let (mut allowed, mut beyond) = (1.0, self.counted);
-        if allows(beyond) || !allows(allowed) {
-            return CountedPages { allowed: if allows(beyond) { beyond } else { allowed }, ..self };
+        if allows(beyond) {
+            return self;
+        }
+        if !allows(allowed) {
+            return CountedPages { allowed, ..self };
         }
         for _ in 0..HALVINGS {
             let middle = f64::midpoint(allowed, beyond);

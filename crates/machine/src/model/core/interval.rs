@@ -88,7 +88,7 @@ pub(in crate::model) struct Interval {
     walked: Ticks,
     /// From the walk of the page table that it is to the next one.
     to_next_walk: Ticks,
-    /// From a walk to the next one: for a small page, and for a large one.
+    /// From a walk to the next one, by the page that is walked to.
     pub(super) apart_walks: ApartWalks,
     /// Time from which on the next walk may begin.
     walk_after: Ticks,
