@@ -102,7 +102,7 @@ fn a_calibration_of_an_earlier_version_is_noisy_if_its_spread_is_large() {
         bench.store.save(&bench.found, calibration).expect("stored");
         // Earlier versions have no such field.
         let text = std::fs::read_to_string(bench.path()).expect("read").replace(",\n    \"noise\": null", "");
-        assert!(!text.contains("noise") && text.contains("nearmiss/calibration/18"), "{text}");
+        assert!(!text.contains("noise") && text.contains("nearmiss/calibration/19"), "{text}");
         std::fs::write(bench.path(), text).expect("written");
     };
     keep(&old(0.3));

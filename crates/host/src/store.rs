@@ -5,7 +5,7 @@ use nearmiss_record::run::{RunError, write_whole};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-const SCHEMA: &str = "nearmiss/calibration/18";
+const SCHEMA: &str = "nearmiss/calibration/19";
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
