@@ -36,9 +36,11 @@ fn page_faults_in_pauses(covered: &Coverage, cycles: u64, page_cycles: u64) -> O
     is_in_bursts.then(|| {
         format!(
             "The kernel cleared {}, {} of them in the recorded parts: page faults come in bursts that the parts hardly \
-             show, and take about {} of the run. --within 10m records more of it, --from time:5s another stretch.",
+             show. At the machine's price of {} a page they take about {} of the run. --within 10m records more of it, \
+             --from time:5s another stretch.",
             counted(covered.reached_cleared_pages, "page"),
             grouped(covered.recorded_cleared_pages),
+            counted(page_cycles, "cycle"),
             percent(share)
         )
     })
@@ -108,7 +110,7 @@ mod tests {
         let text = page_faults_in_pauses(&covered(0), 200_000, 2_000);
         assert!(text.is_some_and(|text| {
             text.starts_with("The kernel cleared 1,000 pages, 0 of them in the recorded parts")
-                && text.contains("9.1% of")
+                && text.contains("At the machine's price of 2,000 cycles a page they take about 9.1% of")
         }));
         assert_eq!(page_faults_in_pauses(&covered(0), 1_000_000, 2_000), None, "2%");
         assert_eq!(page_faults_in_pauses(&covered(3), 200_000, 2_000), None, "three of ten are shown");

@@ -3,6 +3,9 @@
 //! A distance just beyond the longest still helps: the exposed share of the latency grows evenly, up to all of it at
 //! some times the longest distance. Else a row that was made one line longer to get its columns out of each other's way
 //! would lose more at this bound than it gains.
+//!
+//! Accesses of each page are a stream of their own, so that random ones beside it leave it alone. It goes on in another
+//! page of its block, and one whose distance is longer than a page begins with its first two pages.
 
 use nearmiss_record::machine::Streams as Figures;
 
@@ -11,10 +14,14 @@ pub(super) const SHOWN: u64 = 1 << 16;
 /// Times the longest distance from which on nothing is fetched ahead.
 const FADED: i64 = 32;
 
-/// Accesses of one block of memory.
+/// log₂ of the lines of a page.
+const PAGE_LINES_LOG2: u32 = 6;
+/// Lines of a stream until its next page is foreseen, at least.
+const STEPS_TO_NEXT_PAGE: u32 = 2;
+
+/// Accesses of one page of memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    block: u64,
     line: u64,
     stride: i64,
     /// Another distance, one line off: elements of 112 bytes lie one line and two lines apart.
@@ -25,6 +32,19 @@ struct Stream {
 }
 
 impl Stream {
+    /// A stream of no accesses.
+    const NONE: Stream = Stream { line: u64::MAX, stride: 0, other: 0, steps: 0, used: 0 };
+
+    fn page(&self) -> u64 {
+        self.line >> PAGE_LINES_LOG2
+    }
+
+    /// Whether a line lies at one of its distances.
+    fn expects(&self, line: u64) -> bool {
+        let stride = line.wrapping_sub(self.line) as i64;
+        self.steps > 0 && (stride == self.stride || stride == self.other)
+    }
+
     /// Whether a distance goes on with the stream.
     fn takes(&mut self, stride: i64) -> bool {
         if self.steps > 0 && self.other == self.stride && self.stride * stride > 0 && self.stride.abs_diff(stride) == 1
@@ -50,17 +70,18 @@ pub(super) struct Streams {
     followed: Vec<Stream>,
     trained_by: u32,
     longest_stride: i64,
-    block_log2: u32,
+    /// log₂ of the lines of a block, which no stream leaves.
+    block_lines_log2: u32,
     clock: u64,
 }
 
 impl Streams {
     pub fn new(figures: &Figures) -> Self {
         Streams {
-            followed: vec![Stream { block: u64::MAX, ..Stream::default() }; figures.followed.max(1) as usize],
+            followed: vec![Stream::NONE; figures.followed.max(1) as usize],
             trained_by: figures.trained_by.max(1),
             longest_stride: i64::from(figures.longest_stride_lines),
-            block_log2: figures.within.0.max(4096).ilog2(),
+            block_lines_log2: figures.within.0.max(4096).ilog2() - 6,
             clock: 0,
         }
     }
@@ -76,20 +97,19 @@ impl Streams {
 
     /// The distance of the stream that an access continues, where it was foreseen.
     fn continued(&mut self, vaddr: u64) -> Option<i64> {
-        let (block, line) = (vaddr >> self.block_log2, vaddr >> 6);
+        let line = vaddr >> 6;
         self.clock += 1;
-        let Some(stream) = self.followed.iter_mut().find(|stream| stream.block == block) else {
-            let oldest = self.followed.iter_mut().min_by_key(|stream| stream.used);
-            if let Some(oldest) = oldest {
-                *oldest = Stream { block, line, used: self.clock, ..Stream::default() };
-            }
+        let Some(at) = self.stream_of(line) else {
+            self.begin(line);
             return None;
         };
+        let stream = &mut self.followed[at];
         stream.used = self.clock;
         let stride = line.wrapping_sub(stream.line) as i64;
         if stride == 0 {
             return (stream.steps >= self.trained_by).then_some(stream.stride);
         }
+        let is_next_page = stream.page() != line >> PAGE_LINES_LOG2;
         stream.line = line;
         if !stream.takes(stride) {
             (stream.stride, stream.other) = (stride, stride);
@@ -100,7 +120,36 @@ impl Streams {
             return None;
         }
         stream.steps = stream.steps.saturating_add(1);
-        (stream.steps > self.trained_by).then_some(stride)
+        let least = if is_next_page { self.trained_by.max(STEPS_TO_NEXT_PAGE) } else { self.trained_by };
+        (stream.steps > least).then_some(stride)
+    }
+
+    /// The stream that a line belongs to: one of its page that expects it, one of its block, or any of its page.
+    fn stream_of(&self, line: u64) -> Option<usize> {
+        let own = self.followed.iter().position(|stream| stream.page() == line >> PAGE_LINES_LOG2);
+        if self.has_pages_apart() && own.is_none_or(|own| !self.followed[own].expects(line)) {
+            let goes_on = |stream: &Stream| stream.expects(line) && self.shares_block(stream, line);
+            return self.followed.iter().position(goes_on).or(own);
+        }
+        own
+    }
+
+    /// A line begins a stream, the one used longest ago ends. If it is not the block's first, they are a distance apart.
+    fn begin(&mut self, line: u64) {
+        let latest = self.followed.iter().filter(|stream| self.has_pages_apart() && self.shares_block(stream, line));
+        let stride = latest.max_by_key(|stream| stream.used).map_or(0, |latest| line.wrapping_sub(latest.line) as i64);
+        let steps = u32::from(stride != 0 && stride.abs() <= FADED * self.longest_stride);
+        if let Some(oldest) = self.followed.iter_mut().min_by_key(|stream| stream.used) {
+            *oldest = Stream { line, stride, other: stride, steps, used: self.clock };
+        }
+    }
+
+    fn has_pages_apart(&self) -> bool {
+        self.block_lines_log2 > PAGE_LINES_LOG2
+    }
+
+    fn shares_block(&self, stream: &Stream, line: u64) -> bool {
+        stream.line >> self.block_lines_log2 == line >> self.block_lines_log2
     }
 }
 
@@ -118,7 +167,7 @@ mod tests {
     #[test]
     fn the_visible_part_of_a_latency_grows_evenly_beyond_the_longest_distance() {
         let shown = |stride: i64| {
-            let mut s = Streams { block_log2: 30, ..streams(4) };
+            let mut s = Streams { block_lines_log2: 24, ..streams(4) };
             (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64).shown).last()
         };
         let of = |steps: u64| Some(steps * SHOWN / (31 * 8));
@@ -176,6 +225,23 @@ mod tests {
         let mut growing = streams(4);
         let lines = [0, 1, 3, 6, 10, 15, 21, 28];
         assert!(!lines.iter().any(|line| growing.covers(line * 64)), "steps of two lengths, not of more");
+    }
+
+    #[test]
+    fn random_accesses_beside_a_stream_leave_it_alone() {
+        let mut s = Streams { block_lines_log2: 15, ..streams(8) };
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 49 << 6
+        };
+        let (mut covered, mut by_chance) = (0, 0);
+        for line in 0..1000 {
+            covered += u32::from(s.covers(line * 64));
+            by_chance += (0..3).filter(|_| s.covers(random())).count();
+        }
+        assert!(covered > 980, "{covered}: but for random accesses in its page");
+        assert!(by_chance < 10, "{by_chance}");
     }
 
     #[test]

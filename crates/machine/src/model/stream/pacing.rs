@@ -18,7 +18,7 @@ pub(in crate::model) struct Pacing {
     /// has none.
     inner: Ticks,
     turn: u64,
-    /// Average ticks of an instruction, where there are inner loops.
+    /// Average ticks of an instruction.
     average: Ticks,
 }
 
@@ -38,25 +38,31 @@ impl Pacing {
     /// Returns the ticks of so many instructions up to the latest record.
     #[inline(always)]
     pub fn executes(&mut self, instructions: u64) -> Ticks {
-        if self.inner == 0 {
-            return instructions.saturating_mul(self.here);
+        if self.inner != 0 {
+            return self.with_inner_loops(instructions);
         }
-        self.with_inner_loops(instructions)
+        self.averages(instructions, self.here);
+        instructions.saturating_mul(self.here)
     }
 
     #[cold]
     fn with_inner_loops(&mut self, instructions: u64) -> Ticks {
         let own = instructions.min(self.turn);
         let ticks = own.saturating_mul(self.here).saturating_add((instructions - own).saturating_mul(self.inner));
-        let counted = instructions.min(LATELY);
-        let latest = ticks / instructions.max(1);
-        self.average = (self.average * (LATELY - counted) + latest * counted) / LATELY;
+        self.averages(instructions, ticks / instructions.max(1));
         ticks
     }
 
-    /// Returns the ticks of an instruction of late.
+    /// So many instructions of this pace were executed.
+    #[inline(always)]
+    fn averages(&mut self, instructions: u64, latest: Ticks) {
+        let counted = instructions.min(LATELY);
+        self.average = (self.average * (LATELY - counted) + latest * counted) / LATELY;
+    }
+
+    /// Returns the ticks of an instruction of late: what the core runs next is alike, calls of functions included.
     pub fn lately(&self) -> Ticks {
-        if self.inner == 0 { self.here } else { self.average }
+        self.average
     }
 }
 
@@ -77,6 +83,18 @@ mod tests {
         assert_eq!(pacing.lately(), (200 + 600 * 50) / 620);
         pacing.reaches(LOOP);
         assert_eq!((pacing.executes(600), pacing.lately()), (6000, 10));
+    }
+
+    #[test]
+    fn code_of_two_paces_in_turn_has_their_average() {
+        let mut pacing = Pacing::new(0);
+        for _ in 0..300 {
+            pacing.reaches(Pace { cycles: 30_000, ..LOOP });
+            pacing.executes(10);
+            pacing.reaches(Pace { cycles: 10_000, ..LOOP });
+            pacing.executes(10);
+        }
+        assert!(pacing.lately().abs_diff(20_000) < 300, "{}", pacing.lately());
     }
 
     #[test]
