@@ -164,6 +164,7 @@ prop_compose! {
                 longest_stride_lines: streams[1],
                 followed: streams[2],
                 border: streams[3],
+                region_lines: streams[0],
                 apart_line_ns,
             },
             second_translation: TranslationFigures {

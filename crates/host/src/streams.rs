@@ -23,6 +23,10 @@ pub struct StreamFigures {
     pub longest_stride_lines: Option<Settled>,
     /// Streams in turn of which a load costs less than half of a random one.
     pub followed: Option<Settled>,
+    /// Longest distance, in lines, of a second load that costs less than half of a random one, behind the first at a random
+    /// place: none where no such distance does.
+    #[serde(default)]
+    pub region_lines: Option<Settled>,
     /// Remaining cost, at the border of a small page, of a stream's beginning.
     pub border: Option<Settled>,
 }
@@ -75,6 +79,21 @@ impl<'a> Walks<'a> {
         elapsed.as_secs_f64() * 1e9 / lines.len() as f64
     }
 
+    /// Nanoseconds of a load through each of these lines and of one through the line `apart` from it, each of which waits
+    /// for the one before.
+    fn pairs(&self, lines: &[u32], apart: i32) -> f64 {
+        let words = self.place(lines);
+        let started = Instant::now();
+        let mut read = 0;
+        for line in lines {
+            let word = |line: u32, read: u64| words[line as usize * WORDS + (read & self.no_bit) as usize];
+            read = word(line.wrapping_add_signed(apart), word(*line, read));
+        }
+        let elapsed = started.elapsed();
+        black_box(read);
+        elapsed.as_secs_f64() * 1e9 / lines.len() as f64
+    }
+
     /// As many words as the lines need, behind those that the walk before had.
     fn place(&self, lines: &[u32]) -> &'a [u64] {
         const LARGE_PAGE_WORDS: usize = (2 << 20) / 8;
@@ -102,6 +121,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
         trained_by: settled(|| trained_by(&walks)),
         longest_stride_lines: settled(|| longest_stride(&walks)),
         followed: settled(|| followed(&walks)),
+        region_lines: settled(|| region(&walks)),
         border: settled(|| border(&walks)),
     }
 }
@@ -167,6 +187,17 @@ fn trained_by(walks: &Walks<'_>) -> Option<f64> {
         before = now;
     }
     None
+}
+
+/// Pairs at one distance in random places, all of which are lines of the middle of a page.
+fn region(walks: &Walks<'_>) -> Option<f64> {
+    const PLACES: u32 = 2048;
+    const MOST: i32 = 8;
+    let lines: Vec<u32> = shuffled(PLACES).iter().map(|place| place * LINES_A_PAGE / 2 + LINES_A_PAGE / 4).collect();
+    let least = |apart: i32| (0..ROUNDS).map(|_| walks.pairs(&lines, apart)).fold(f64::INFINITY, f64::min);
+    let alone = least(0);
+    let comes_along = |apart: &i32| [least(*apart), least(-*apart)].iter().all(|pair| pair - alone < FORESEEN * alone);
+    (1..=MOST).take_while(comes_along).last().map(f64::from)
 }
 
 fn longest_stride(walks: &Walks<'_>) -> Option<f64> {

@@ -154,6 +154,7 @@ mod tests {
                 "1 figures for 3 places",
                 "apart_line_cycles",
             ),
+            ("trained_by = ", "region_lines = 65\ntrained_by = ", "expected 0 to 64", "region_lines"),
             ("line_cycles = [2.0, ", "line_cycles = [nan, ", "line_cycles is NaN; expected 0 to 11", "nan"),
             ("line_cycles = [2.0, ", "line_cycles = [12.0, ", "line_cycles is 12; expected 0 to 11", "12.0"),
             ("entries = 48", "entries = 0", "expected 1 to", "entries = 0"),

@@ -434,6 +434,10 @@ pub struct Streams {
     /// lies; empty: as in a stream without gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart_line_cycles: Vec<f64>,
+    /// Lines on either side of a missed one that the core fetches with it where accesses lay as far from each other
+    /// before; 0: none.
+    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
+    pub region_lines: u32,
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.

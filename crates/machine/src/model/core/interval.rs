@@ -220,14 +220,18 @@ impl Interval {
     fn with_its_line(&mut self, what: &Waiting<'_>, there: Ticks) -> Ticks {
         let line = what.vaddr >> self.line_log2;
         if what.missed == 0 {
-            let coming = self.coming.iter().find(|(known, _)| *known == line);
-            return coming.map_or(there, |(_, arrives)| there.max(*arrives));
+            return there.max(self.comes(line));
         }
         if self.coming.len() >= self.fills.len() {
             self.coming.pop_back();
         }
         self.coming.push_front((line, there));
         there
+    }
+
+    /// Returns when a line that a load missed lately is there; 0: it was not lately.
+    fn comes(&self, line: u64) -> Ticks {
+        self.coming.iter().find(|(known, _)| *known == line).map_or(0, |(_, arrives)| *arrives)
     }
 
     /// Returns when the line of a load is there, which may be on its way from a store past the caches.
@@ -342,14 +346,14 @@ impl Interval {
             return begins + hit.max(ticks(what.latency_cycles.into()));
         }
         let streams = self.streams.as_mut().filter(|_| what.reread.is_none());
-        let unforeseen = Foreseen { shown: SHOWN, apart: false };
-        let Foreseen { shown, apart } = streams.map_or(unforeseen, |streams| streams.foreseen(what.vaddr));
+        let Foreseen { shown, apart, with } =
+            streams.map_or(Foreseen::NOT, |streams| streams.foreseen(what.vaddr, what.insn));
         let begins = begins.max(self.supply.gives(&self.request(what), reached));
         if apart {
             self.supply.left_lines_out(source(what));
         }
         if shown == 0 {
-            return begins;
+            return with.map_or(begins, |with| begins.max(self.comes(with)));
         }
         let fill = &mut self.fills[self.next_fill];
         let there = begins.max(*fill) + ticks(what.latency_cycles.into()) * shown / SHOWN;

@@ -4,6 +4,10 @@
 //! some times the longest distance. Else a row that was made one line longer to get its columns out of each other's way
 //! would lose more at this bound than it gains.
 //!
+//! Some cores fetch what lies around a line as well: an instruction that comes to a line as far from one that was just
+//! missed as it did lately finds it fetched (AMD, Software Optimization Guide 57647: the L1 region prefetcher; Somogyi and
+//! others, Spatial Memory Streaming, ISCA 2006).
+//!
 //! Accesses of each page are a stream of their own, so that random ones beside it leave it alone. It goes on in another
 //! page of its block, and one whose distance is longer than a page begins with its first two pages.
 
@@ -62,6 +66,55 @@ pub(super) struct Foreseen {
     pub shown: u64,
     /// Whether the line was fetched ahead in a stream that leaves lines out.
     pub apart: bool,
+    /// Missed line with which it was fetched.
+    pub with: Option<u64>,
+}
+
+impl Foreseen {
+    /// No access before gave reason to fetch it.
+    pub const NOT: Foreseen = Foreseen { shown: SHOWN, apart: false, with: None };
+}
+
+/// Missed lines around which others are fetched, at a time.
+const REGIONS: usize = 32;
+
+/// Lines around those that were just missed.
+#[derive(Clone, Debug)]
+struct Regions {
+    /// Lines on either side.
+    lines: u64,
+    /// The latest ones that were missed, with nothing missed around them.
+    missed: [u64; REGIONS],
+    next: usize,
+    /// The latest two distances of an instruction's lines from those, by instruction.
+    distances: Vec<[i8; 2]>,
+}
+
+impl Regions {
+    fn new(lines: u32) -> Self {
+        Regions { lines: lines.into(), missed: [u64::MAX; REGIONS], next: 0, distances: Vec::new() }
+    }
+
+    /// An instruction missed a line. Returns the missed line with which it was fetched.
+    fn fetched_with(&mut self, line: u64, insn: u32) -> Option<u64> {
+        let around = |missed: &&u64| **missed != line && missed.abs_diff(line) <= self.lines;
+        let Some(missed) = self.missed.iter().find(around).copied() else {
+            self.missed[self.next % REGIONS] = line;
+            self.next += 1;
+            return None;
+        };
+        let distance = line.wrapping_sub(missed) as i8;
+        let at = insn as usize;
+        if at >= self.distances.len() {
+            self.distances.resize(at + 1, [0; 2]);
+        }
+        let known = &mut self.distances[at];
+        let is_known = known.contains(&distance);
+        if known[0] != distance {
+            *known = [distance, known[0]];
+        }
+        is_known.then_some(missed)
+    }
 }
 
 /// Streams of one core.
@@ -72,6 +125,7 @@ pub(super) struct Streams {
     longest_stride: i64,
     /// log₂ of the lines of a block, which no stream leaves.
     block_lines_log2: u32,
+    regions: Option<Regions>,
     clock: u64,
 }
 
@@ -82,17 +136,21 @@ impl Streams {
             trained_by: figures.trained_by.max(1),
             longest_stride: i64::from(figures.longest_stride_lines),
             block_lines_log2: figures.within.0.max(4096).ilog2() - 6,
+            regions: (figures.region_lines > 0).then(|| Regions::new(figures.region_lines)),
             clock: 0,
         }
     }
 
-    /// An access missed the first level.
-    pub fn foreseen(&mut self, vaddr: u64) -> Foreseen {
-        let Some(stride) = self.continued(vaddr) else { return Foreseen { shown: SHOWN, apart: false } };
+    /// An access of an instruction missed the first level.
+    pub fn foreseen(&mut self, vaddr: u64, insn: u32) -> Foreseen {
+        let with = self.regions.as_mut().and_then(|regions| regions.fetched_with(vaddr >> 6, insn));
+        let Some(stride) = self.continued(vaddr) else {
+            return with.map_or(Foreseen::NOT, |with| Foreseen { shown: 0, apart: false, with: Some(with) });
+        };
         let beyond = stride.abs() - self.longest_stride;
         let faded = (FADED - 1) * self.longest_stride;
         let shown = (beyond.clamp(0, faded) * SHOWN as i64 / faded.max(1)) as u64;
-        Foreseen { shown, apart: shown == 0 && stride.abs() > 1 }
+        Foreseen { shown, apart: shown == 0 && stride.abs() > 1, with: None }
     }
 
     /// The distance of the stream that an access continues, where it was foreseen.
@@ -160,7 +218,7 @@ mod tests {
 
     impl Streams {
         fn covers(&mut self, vaddr: u64) -> bool {
-            self.foreseen(vaddr).shown == 0
+            self.foreseen(vaddr, 1).shown == 0
         }
     }
 
@@ -168,7 +226,7 @@ mod tests {
     fn the_visible_part_of_a_latency_grows_evenly_beyond_the_longest_distance() {
         let shown = |stride: i64| {
             let mut s = Streams { block_lines_log2: 24, ..streams(4) };
-            (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64).shown).last()
+            (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64, 1).shown).last()
         };
         let of = |steps: u64| Some(steps * SHOWN / (31 * 8));
         assert_eq!([shown(8), shown(9), shown(-9), shown(36)], [of(0), of(1), of(1), of(28)]);
@@ -183,6 +241,7 @@ mod tests {
             within: Bytes(4096),
             line_cycles: vec![],
             apart_line_cycles: vec![],
+            region_lines: 0,
         })
     }
 
@@ -213,7 +272,7 @@ mod tests {
     fn elements_of_one_size_are_a_stream_on_any_lines() {
         let covered = |bytes: u64| {
             let mut s = streams(4);
-            let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes));
+            let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes, 1));
             let apart: Vec<bool> = all.map(|foreseen| foreseen.shown == 0 && foreseen.apart).collect();
             (s.covers(0x10_0000 + 18 * bytes), apart.iter().filter(|apart| **apart).count())
         };
@@ -242,6 +301,21 @@ mod tests {
         }
         assert!(covered > 980, "{covered}: but for random accesses in its page");
         assert!(by_chance < 10, "{by_chance}");
+    }
+
+    #[test]
+    fn lines_around_a_missed_one_come_with_it_once_the_instruction_was_as_far_from_one() {
+        let mut s = Streams { regions: Some(Regions::new(4)), ..streams(4) };
+        let mut visit = |place: u64, distances: [i64; 2]| {
+            let first = s.foreseen(place << 20, 1);
+            assert_eq!(first, Foreseen::NOT);
+            let lines = distances.map(|distance| (place << 20).wrapping_add_signed(distance * 64));
+            [0, 1].map(|at| s.foreseen(lines[at], 2 + at as u32).with.map(|with| with << 6 == place << 20))
+        };
+        assert_eq!(visit(7, [2, -3]), [None, None]);
+        assert_eq!(visit(3, [2, -3]), [Some(true); 2]);
+        assert_eq!(visit(9, [1, -5]), [None, None], "another distance, and one too far");
+        assert_eq!(visit(4, [2, -3]), [Some(true); 2], "one of the latest two");
     }
 
     #[test]
