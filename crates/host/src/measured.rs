@@ -7,7 +7,7 @@ use super::pages::TranslationFigures;
 use super::settle::Settled;
 use super::streams::StreamFigures;
 use super::touches::TouchFigures;
-use nearmiss_record::machine::{Contended, Core, Latency, SecondLevel, SecondTlb, Streams, Tlb};
+use nearmiss_record::machine::{Contended, Core, Latency, Region, SecondLevel, SecondTlb, Streams, Tlb};
 use nearmiss_record::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -277,8 +277,6 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
         let value = noted(sources, &format!("streams.{figure}"), measured, how);
         value.map_or(otherwise, |value| (value.round() as u32).max(1))
     };
-    const PAIRS: &str = "chained loads of pairs of lines in random places";
-    let region_lines = measured.region_lines.map_or(0, |lines| whole("region", Some(lines), PAIRS, 0));
     let followed = whole("followed", measured.followed, "chained walks in turn", TYPICAL_FOLLOWED);
     let trained_by = whole("trained_by", measured.trained_by, "short walks in random pages", TYPICAL_TRAINED_BY);
     let longest_stride_lines = whole(
@@ -291,7 +289,15 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     let within = if border.is_some_and(|cost| cost < NEW_BEGINNING) { LARGE_PAGE } else { SMALL_PAGE };
     let line_cycles = line_cycles(measured, latency, cycles_per_ns, sources);
     let apart_line_cycles = apart_line_cycles(measured, &line_cycles, latency, cycles_per_ns, sources);
-    Streams { followed, trained_by, longest_stride_lines, within, line_cycles, apart_line_cycles, region_lines }
+    let region = region(measured, sources);
+    Streams { followed, trained_by, longest_stride_lines, within, line_cycles, apart_line_cycles, region }
+}
+
+/// Lines that come with a missed one, where both figures of them are valid.
+fn region(measured: &StreamFigures, sources: &mut Sources) -> Option<Region> {
+    let [lines, wait] = [measured.region_lines?, measured.region_wait?].map(|figure| figure.value);
+    noted(sources, "streams.region", measured.region_lines, "chained loads of pairs of lines in random places")?;
+    Some(Region { lines: lines.round() as u32, wait: (wait * 100.0).round() / 100.0 })
 }
 
 /// Cycles of a line in a stream that leaves lines out, by place: not below one without gaps, nor above a single access.

@@ -144,6 +144,7 @@ impl Sieve {
         keep("trained_by", &mut streams.trained_by, [1.0, 32.0], "accesses");
         keep("longest_stride", &mut streams.longest_stride_lines, [1.0, 256.0], "lines");
         keep("region", &mut streams.region_lines, [1.0, 64.0], "lines");
+        keep("region.wait", &mut streams.region_wait, [0.0, 1.0], "of a latency");
         keep("within", &mut streams.border, [0.0, 1.0], "of a beginning");
         let plausible =
             |sieve: &mut Sieve, ns: &Settled| sieve.settled("streams.line", Some(*ns), [0.01, 1000.0], "ns").is_some();

@@ -86,7 +86,7 @@ fn of_the_core(machine: &Machine) -> Vec<&'static str> {
     names.extend(machine.streams.iter().flat_map(|_| STREAMS));
     let apart = machine.streams.iter().filter(|streams| !streams.apart_line_cycles.is_empty());
     names.extend(apart.map(|_| "streams.apart_line"));
-    names.extend(machine.streams.iter().filter(|streams| streams.region_lines > 0).map(|_| "streams.region"));
+    names.extend(machine.streams.iter().filter(|streams| streams.region.is_some()).map(|_| "streams.region"));
     names.extend(machine.tlb.iter().flat_map(|_| TLB));
     names.extend(machine.tlb.iter().filter(|tlb| tlb.second.is_some()).flat_map(|_| SECOND_TLB));
     let apart = machine.tlb.iter().flat_map(|tlb| tlb.second).filter(|second| second.apart_walk_cycles > 0);

@@ -434,10 +434,19 @@ pub struct Streams {
     /// lies; empty: as in a stream without gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart_line_cycles: Vec<f64>,
-    /// Lines on either side of a missed one that the core fetches with it where accesses lay as far from each other
-    /// before; 0: none.
-    #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
-    pub region_lines: u32,
+    /// Lines that the core fetches with a missed one around them; left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+/// Lines that come with a missed one where accesses lay as far from each other before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// Lines on either side of the missed one.
+    pub lines: u32,
+    /// Share of its latency that such a line takes behind the missed one.
+    pub wait: f64,
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.

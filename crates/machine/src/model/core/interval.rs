@@ -352,11 +352,15 @@ impl Interval {
         if apart {
             self.supply.left_lines_out(source(what));
         }
+        let latency = ticks(what.latency_cycles.into()) * shown / SHOWN;
+        if let Some(with) = with {
+            return begins.max(self.comes(with)) + latency;
+        }
         if shown == 0 {
-            return with.map_or(begins, |with| begins.max(self.comes(with)));
+            return begins;
         }
         let fill = &mut self.fills[self.next_fill];
-        let there = begins.max(*fill) + ticks(what.latency_cycles.into()) * shown / SHOWN;
+        let there = begins.max(*fill) + latency;
         *fill = there;
         self.next_fill = (self.next_fill + 1) % self.fills.len();
         there

@@ -17,15 +17,7 @@ pub(in super::super) fn interval() -> Interval {
 pub(super) fn followed(longest_stride_lines: u32, within: u64) -> Followed {
     let line_cycles = vec![2.0, 4.0, 10.0];
     let (within, apart_line_cycles) = (Bytes(within), vec![2.5, 4.0, 30.0]);
-    Followed {
-        followed: 4,
-        trained_by: 2,
-        longest_stride_lines,
-        within,
-        line_cycles,
-        apart_line_cycles,
-        region_lines: 0,
-    }
+    Followed { followed: 4, trained_by: 2, longest_stride_lines, within, line_cycles, apart_line_cycles, region: None }
 }
 
 fn of_core(fetch_ahead_instructions: u32, fill_cycles: f64) -> Interval {

@@ -11,7 +11,7 @@
 //! Accesses of each page are a stream of their own, so that random ones beside it leave it alone. It goes on in another
 //! page of its block, and one whose distance is longer than a page begins with its first two pages.
 
-use nearmiss_record::machine::Streams as Figures;
+use nearmiss_record::machine::{Region, Streams as Figures};
 
 /// All of a latency, in the unit of [`Streams::shown`].
 pub(super) const SHOWN: u64 = 1 << 16;
@@ -83,6 +83,8 @@ const REGIONS: usize = 32;
 struct Regions {
     /// Lines on either side.
     lines: u64,
+    /// The part of its latency that a line takes behind the missed one, of [`SHOWN`].
+    wait: u64,
     /// The latest ones that were missed, with nothing missed around them.
     missed: [u64; REGIONS],
     next: usize,
@@ -91,8 +93,9 @@ struct Regions {
 }
 
 impl Regions {
-    fn new(lines: u32) -> Self {
-        Regions { lines: lines.into(), missed: [u64::MAX; REGIONS], next: 0, distances: Vec::new() }
+    fn new(figures: Region) -> Self {
+        let wait = (figures.wait * SHOWN as f64) as u64;
+        Regions { lines: figures.lines.into(), wait, missed: [u64::MAX; REGIONS], next: 0, distances: Vec::new() }
     }
 
     /// An instruction missed a line. Returns the missed line with which it was fetched.
@@ -136,7 +139,7 @@ impl Streams {
             trained_by: figures.trained_by.max(1),
             longest_stride: i64::from(figures.longest_stride_lines),
             block_lines_log2: figures.within.0.max(4096).ilog2() - 6,
-            regions: (figures.region_lines > 0).then(|| Regions::new(figures.region_lines)),
+            regions: figures.region.map(Regions::new),
             clock: 0,
         }
     }
@@ -145,7 +148,8 @@ impl Streams {
     pub fn foreseen(&mut self, vaddr: u64, insn: u32) -> Foreseen {
         let with = self.regions.as_mut().and_then(|regions| regions.fetched_with(vaddr >> 6, insn));
         let Some(stride) = self.continued(vaddr) else {
-            return with.map_or(Foreseen::NOT, |with| Foreseen { shown: 0, apart: false, with: Some(with) });
+            let wait = self.regions.as_ref().map_or(0, |regions| regions.wait);
+            return with.map_or(Foreseen::NOT, |with| Foreseen { shown: wait, apart: false, with: Some(with) });
         };
         let beyond = stride.abs() - self.longest_stride;
         let faded = (FADED - 1) * self.longest_stride;
@@ -241,7 +245,7 @@ mod tests {
             within: Bytes(4096),
             line_cycles: vec![],
             apart_line_cycles: vec![],
-            region_lines: 0,
+            region: None,
         })
     }
 
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn lines_around_a_missed_one_come_with_it_once_the_instruction_was_as_far_from_one() {
-        let mut s = Streams { regions: Some(Regions::new(4)), ..streams(4) };
+        let mut s = Streams { regions: Some(Regions::new(Region { lines: 4, wait: 0.0 })), ..streams(4) };
         let mut visit = |place: u64, distances: [i64; 2]| {
             let first = s.foreseen(place << 20, 1);
             assert_eq!(first, Foreseen::NOT);

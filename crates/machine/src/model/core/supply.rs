@@ -127,7 +127,7 @@ mod tests {
             within: Bytes(4096),
             line_cycles: vec![2.0, 8.0, 20.0],
             apart_line_cycles: vec![3.0, 8.0, 20.0],
-            region_lines: 0,
+            region: None,
         });
         Supply::new(&machine, &Core { second_level, ..core() })
     }
