@@ -289,15 +289,15 @@ pub fn streams(measured: &StreamFigures, latency: &Latency, cycles_per_ns: f64, 
     let within = if border.is_some_and(|cost| cost < NEW_BEGINNING) { LARGE_PAGE } else { SMALL_PAGE };
     let line_cycles = line_cycles(measured, latency, cycles_per_ns, sources);
     let apart_line_cycles = apart_line_cycles(measured, &line_cycles, latency, cycles_per_ns, sources);
-    let region = region(measured, sources);
+    let region = region(measured, cycles_per_ns, sources);
     Streams { followed, trained_by, longest_stride_lines, within, line_cycles, apart_line_cycles, region }
 }
 
 /// Lines that come with a missed one, where both figures of them are valid.
-fn region(measured: &StreamFigures, sources: &mut Sources) -> Option<Region> {
-    let [lines, wait] = [measured.region_lines?, measured.region_wait?].map(|figure| figure.value);
+fn region(measured: &StreamFigures, cycles_per_ns: f64, sources: &mut Sources) -> Option<Region> {
+    let [lines, wait_ns] = [measured.region_lines?, measured.region_wait_ns?].map(|figure| figure.value);
     noted(sources, "streams.region", measured.region_lines, "chained loads of pairs of lines in random places")?;
-    Some(Region { lines: lines.round() as u32, wait: (wait * 100.0).round() / 100.0 })
+    Some(Region { lines: lines.round() as u32, wait_cycles: (wait_ns * cycles_per_ns).round() as u32 })
 }
 
 /// Cycles of a line in a stream that leaves lines out, by place: not below one without gaps, nor above a single access.

@@ -143,8 +143,8 @@ impl Sieve {
         keep("followed", &mut streams.followed, [1.0, 128.0], "streams");
         keep("trained_by", &mut streams.trained_by, [1.0, 32.0], "accesses");
         keep("longest_stride", &mut streams.longest_stride_lines, [1.0, 256.0], "lines");
-        keep("region", &mut streams.region_lines, [1.0, 64.0], "lines");
-        keep("region.wait", &mut streams.region_wait, [0.0, 1.0], "of a latency");
+        keep("region", &mut streams.region_lines, [1.0, 15.0], "lines");
+        keep("region.wait", &mut streams.region_wait_ns, [0.0, 500.0], "ns");
         keep("within", &mut streams.border, [0.0, 1.0], "of a beginning");
         let plausible =
             |sieve: &mut Sieve, ns: &Settled| sieve.settled("streams.line", Some(*ns), [0.01, 1000.0], "ns").is_some();

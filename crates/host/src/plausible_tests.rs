@@ -165,7 +165,7 @@ prop_compose! {
                 followed: streams[2],
                 border: streams[3],
                 region_lines: streams[0],
-                region_wait: streams[3],
+                region_wait_ns: streams[3],
                 apart_line_ns,
             },
             second_translation: TranslationFigures {

@@ -27,9 +27,9 @@ pub struct StreamFigures {
     /// place: none where no such distance does.
     #[serde(default)]
     pub region_lines: Option<Settled>,
-    /// What a second load takes behind the first one at such distances, as a share of a random load.
+    /// Nanoseconds that a second load takes behind the first one at such distances.
     #[serde(default)]
-    pub region_wait: Option<Settled>,
+    pub region_wait_ns: Option<Settled>,
     /// Remaining cost, at the border of a small page, of a stream's beginning.
     pub border: Option<Settled>,
 }
@@ -125,7 +125,7 @@ pub fn measure(near: &[Cycle], far: &Cycle) -> StreamFigures {
         longest_stride_lines: settled(|| longest_stride(&walks)),
         followed: settled(|| followed(&walks)),
         region_lines: settled(|| Some(region(&walks)?.0)),
-        region_wait: settled(|| Some(region(&walks)?.1)),
+        region_wait_ns: settled(|| Some(region(&walks)?.1)),
         border: settled(|| border(&walks)),
     }
 }
@@ -193,17 +193,17 @@ fn trained_by(walks: &Walks<'_>) -> Option<f64> {
     None
 }
 
-/// Returns the longest distance of two lines of which the second comes along, and the mean share of a random load that it
-/// takes, by pairs in random places: lines of the middle of a page.
+/// Returns the longest distance of two lines of which the second comes along, and the nanoseconds that it takes behind the
+/// first one, on average, by pairs in random places: lines of the middle of a page.
 fn region(walks: &Walks<'_>) -> Option<(f64, f64)> {
     const PLACES: u32 = 2048;
     const MOST: i32 = 8;
     let lines: Vec<u32> = shuffled(PLACES).iter().map(|place| place * LINES_A_PAGE / 2 + LINES_A_PAGE / 4).collect();
     let least = |apart: i32| (0..ROUNDS).map(|_| walks.pairs(&lines, apart)).fold(f64::INFINITY, f64::min);
     let alone = least(0);
-    let share = |apart: i32| (least(apart) / alone - 1.0).max(0.0);
-    let shares = (1..=MOST).map(|apart| [share(apart), share(-apart)]);
-    let along: Vec<_> = shares.take_while(|both| both.iter().all(|share| *share < FORESEEN)).collect();
+    let behind = |apart: i32| (least(apart) - alone).max(0.0);
+    let both = (1..=MOST).map(|apart| [behind(apart), behind(-apart)]);
+    let along: Vec<_> = both.take_while(|both| both.iter().all(|ns| *ns < FORESEEN * alone)).collect();
     let count = along.len() as f64;
     (count > 0.0).then(|| (count, along.as_flattened().iter().sum::<f64>() / (2.0 * count)))
 }

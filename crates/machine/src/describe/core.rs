@@ -97,8 +97,8 @@ fn stream_ranges(streams: &Streams) -> Result<(), Problem> {
     number(&at("trained_by"), streams.trained_by, 1, 64)?;
     number(&at("longest_stride_lines"), streams.longest_stride_lines, 1, 65_536)?;
     if let Some(region) = streams.region {
-        number(&[Key("streams"), Key("region"), Key("lines")], region.lines, 1, 64)?;
-        number(&[Key("streams"), Key("region"), Key("wait")], region.wait, 0.0, 1.0)?;
+        number(&[Key("streams"), Key("region"), Key("lines")], region.lines, 1, 15)?;
+        number(&[Key("streams"), Key("region"), Key("wait_cycles")], region.wait_cycles, 0, 10_000)?;
     }
     let within = streams.within.0;
     if within.is_power_of_two() && (1024..=LARGEST_BLOCK).contains(&within) {

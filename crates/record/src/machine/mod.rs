@@ -445,8 +445,8 @@ pub struct Streams {
 pub struct Region {
     /// Lines on either side of the missed one.
     pub lines: u32,
-    /// Share of its latency that such a line takes behind the missed one.
-    pub wait: f64,
+    /// Cycles that such a line takes behind the missed one, at most its latency.
+    pub wait_cycles: u32,
 }
 
 /// Wait of a load with the offset within its page of a store just before it, to another page.

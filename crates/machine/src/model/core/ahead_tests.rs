@@ -1,6 +1,6 @@
 //! Waits for lines that are fetched ahead.
 
-use super::tests::{followed, from, interval, run_on, scattered};
+use super::tests::{followed, from, interval, run_on};
 use super::*;
 use nearmiss_code::Chain;
 use nearmiss_record::machine::{Region, Streams as Followed};
@@ -42,17 +42,17 @@ fn atomics_wait_one_by_one_or_as_loads_do() {
 }
 
 #[test]
-fn a_line_that_comes_with_a_missed_one_takes_a_share_of_its_latency_behind_it() {
+fn a_line_that_comes_with_a_missed_one_takes_few_cycles_behind_it() {
     let chain = [(1, from(&[2], None)), (2, from(&[1], None))];
     let end = |region: Option<Region>| {
         let second_line = |n: u64| n % 2 * 2 * 64;
-        let visits = (0..100).map(|n| (10, Kind::Load, 1 + n as u32 % 2, scattered(n / 2) + second_line(n), 300));
+        let visits = (0..100).map(|n| (10, Kind::Load, 1 + n as u32 % 2, (8 + n / 2) * 8192 + second_line(n), 300));
         let mut interval = interval();
         interval.streams = Some(Streams::new(&Followed { region, ..followed(8, 4096) }));
         run_on(interval, visits, &chain).1
     };
     let all = 10 + 100 * 300 - 100;
-    assert_eq!([end(None), end(Some(Region { lines: 1, wait: 0.1 }))], [all; 2], "two lines away");
-    let saved = 49 * 300 * 9 / 10;
-    assert_eq!(end(Some(Region { lines: 4, wait: 0.1 })), all - saved, "from the second visit on");
+    assert_eq!([end(None), end(Some(Region { lines: 1, wait_cycles: 30 }))], [all; 2], "two lines away");
+    let saved = 48 * 300 * 9 / 10;
+    assert_eq!(end(Some(Region { lines: 4, wait_cycles: 30 })), all - saved, "from the third visit on");
 }

@@ -353,8 +353,8 @@ impl Interval {
             self.supply.left_lines_out(source(what));
         }
         let latency = ticks(what.latency_cycles.into()) * shown / SHOWN;
-        if let Some(with) = with {
-            return begins.max(self.comes(with)) + latency;
+        if let Some((with, wait)) = with {
+            return begins.max(self.comes(with)) + latency.min(wait);
         }
         if shown == 0 {
             return begins;

@@ -4,13 +4,14 @@
 //! some times the longest distance. Else a row that was made one line longer to get its columns out of each other's way
 //! would lose more at this bound than it gains.
 //!
-//! Some cores fetch what lies around a line as well: an instruction that comes to a line as far from one that was just
-//! missed as it did lately finds it fetched (AMD, Software Optimization Guide 57647: the L1 region prefetcher; Somogyi and
-//! others, Spatial Memory Streaming, ISCA 2006).
+//! Some cores fetch what lies around a missed line as well, where lines at the same distances were needed around those
+//! that the instruction missed before: here, the latest two times (AMD, Software Optimization Guide 57647: the L1 region
+//! prefetcher; Somogyi and others, Spatial Memory Streaming, ISCA 2006).
 //!
 //! Accesses of each page are a stream of their own, so that random ones beside it leave it alone. It goes on in another
 //! page of its block, and one whose distance is longer than a page begins with its first two pages.
 
+use super::{Ticks, ticks};
 use nearmiss_record::machine::{Region, Streams as Figures};
 
 /// All of a latency, in the unit of [`Streams::shown`].
@@ -66,8 +67,8 @@ pub(super) struct Foreseen {
     pub shown: u64,
     /// Whether the line was fetched ahead in a stream that leaves lines out.
     pub apart: bool,
-    /// Missed line with which it was fetched.
-    pub with: Option<u64>,
+    /// Missed line with which it was fetched, and the ticks that it takes behind that one.
+    pub with: Option<(u64, Ticks)>,
 }
 
 impl Foreseen {
@@ -78,45 +79,62 @@ impl Foreseen {
 /// Missed lines around which others are fetched, at a time.
 const REGIONS: usize = 32;
 
+/// Most lines on either side of a missed one that a mask has bits for.
+const MOST_AROUND: i64 = 15;
+
+/// Lines around those that an instruction missed: a bit for each distance.
+#[derive(Clone, Copy, Debug, Default)]
+struct Around {
+    /// Around the latest one, so far.
+    latest: u32,
+    /// Around the two before.
+    before: [u32; 2],
+}
+
 /// Lines around those that were just missed.
 #[derive(Clone, Debug)]
 struct Regions {
     /// Lines on either side.
-    lines: u64,
-    /// The part of its latency that a line takes behind the missed one, of [`SHOWN`].
-    wait: u64,
-    /// The latest ones that were missed, with nothing missed around them.
-    missed: [u64; REGIONS],
+    lines: i64,
+    /// Ticks that a line takes behind the missed one.
+    wait: Ticks,
+    /// The latest ones that were missed, with nothing missed around them, and by which instruction.
+    missed: [(u64, u32); REGIONS],
     next: usize,
-    /// The latest two distances of an instruction's lines from those, by instruction.
-    distances: Vec<[i8; 2]>,
+    /// By instruction.
+    around: Vec<Around>,
 }
 
 impl Regions {
     fn new(figures: Region) -> Self {
-        let wait = (figures.wait * SHOWN as f64) as u64;
-        Regions { lines: figures.lines.into(), wait, missed: [u64::MAX; REGIONS], next: 0, distances: Vec::new() }
+        let (lines, wait) = (i64::from(figures.lines).min(MOST_AROUND), ticks(figures.wait_cycles.into()));
+        Regions { lines, wait, missed: [(u64::MAX, 0); REGIONS], next: 0, around: Vec::new() }
     }
 
-    /// An instruction missed a line. Returns the missed line with which it was fetched.
-    fn fetched_with(&mut self, line: u64, insn: u32) -> Option<u64> {
-        let around = |missed: &&u64| **missed != line && missed.abs_diff(line) <= self.lines;
-        let Some(missed) = self.missed.iter().find(around).copied() else {
-            self.missed[self.next % REGIONS] = line;
-            self.next += 1;
+    /// An instruction missed a line. Returns the missed line with which it was fetched, and its ticks behind that.
+    fn fetched_with(&mut self, line: u64, insn: u32) -> Option<(u64, Ticks)> {
+        let distance = |missed: u64| line.wrapping_sub(missed) as i64;
+        let is_around = |missed: &&(u64, u32)| missed.0 != line && distance(missed.0).abs() <= self.lines;
+        let Some((missed, first)) = self.missed.iter().find(is_around).copied() else {
+            self.begin(line, insn);
             return None;
         };
-        let distance = line.wrapping_sub(missed) as i8;
+        let bit = 1 << (distance(missed) + MOST_AROUND);
+        let around = self.around.get_mut(first as usize)?;
+        around.latest |= bit;
+        (around.before[0] & around.before[1] & bit != 0).then_some((missed, self.wait))
+    }
+
+    /// A line was missed with nothing missed around it.
+    fn begin(&mut self, line: u64, insn: u32) {
+        self.missed[self.next % REGIONS] = (line, insn);
+        self.next += 1;
         let at = insn as usize;
-        if at >= self.distances.len() {
-            self.distances.resize(at + 1, [0; 2]);
+        if at >= self.around.len() {
+            self.around.resize(at + 1, Around::default());
         }
-        let known = &mut self.distances[at];
-        let is_known = known.contains(&distance);
-        if known[0] != distance {
-            *known = [distance, known[0]];
-        }
-        is_known.then_some(missed)
+        let around = &mut self.around[at];
+        *around = Around { latest: 0, before: [around.latest, around.before[0]] };
     }
 }
 
@@ -148,8 +166,7 @@ impl Streams {
     pub fn foreseen(&mut self, vaddr: u64, insn: u32) -> Foreseen {
         let with = self.regions.as_mut().and_then(|regions| regions.fetched_with(vaddr >> 6, insn));
         let Some(stride) = self.continued(vaddr) else {
-            let wait = self.regions.as_ref().map_or(0, |regions| regions.wait);
-            return with.map_or(Foreseen::NOT, |with| Foreseen { shown: wait, apart: false, with: Some(with) });
+            return Foreseen { with, ..Foreseen::NOT };
         };
         let beyond = stride.abs() - self.longest_stride;
         let faded = (FADED - 1) * self.longest_stride;
@@ -308,18 +325,19 @@ mod tests {
     }
 
     #[test]
-    fn lines_around_a_missed_one_come_with_it_once_the_instruction_was_as_far_from_one() {
-        let mut s = Streams { regions: Some(Regions::new(Region { lines: 4, wait: 0.0 })), ..streams(4) };
+    fn lines_around_a_missed_one_come_with_it_once_they_did_twice() {
+        let mut s = Streams { regions: Some(Regions::new(Region { lines: 4, wait_cycles: 0 })), ..streams(4) };
         let mut visit = |place: u64, distances: [i64; 2]| {
             let first = s.foreseen(place << 20, 1);
             assert_eq!(first, Foreseen::NOT);
             let lines = distances.map(|distance| (place << 20).wrapping_add_signed(distance * 64));
-            [0, 1].map(|at| s.foreseen(lines[at], 2 + at as u32).with.map(|with| with << 6 == place << 20))
+            lines.map(|line| s.foreseen(line, 2).with.map(|(with, _)| with << 6 == place << 20))
         };
-        assert_eq!(visit(7, [2, -3]), [None, None]);
-        assert_eq!(visit(3, [2, -3]), [Some(true); 2]);
-        assert_eq!(visit(9, [1, -5]), [None, None], "another distance, and one too far");
-        assert_eq!(visit(4, [2, -3]), [Some(true); 2], "one of the latest two");
+        assert_eq!([7, 3].map(|place| visit(place, [2, -3])), [[None; 2]; 2]);
+        assert_eq!(visit(9, [2, -3]), [Some(true); 2]);
+        assert_eq!(visit(4, [2, -5]), [Some(true), None], "and one too far");
+        assert_eq!(visit(6, [1, 2]), [None, Some(true)]);
+        assert_eq!(visit(2, [1, -3]), [None, None], "each only once or not lately");
     }
 
     #[test]
