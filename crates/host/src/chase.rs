@@ -20,7 +20,7 @@ const ROUNDS: usize = 60;
 /// Rounds behind the usual time, their median.
 const USUAL_ROUNDS: usize = 15;
 
-/// A buffer with lines of it in one cycle; the same cycle for the same size.
+/// A buffer with some of its lines in one cycle; the same cycle for the same size.
 pub struct Cycle {
     memory: MmapMut,
     /// Numbers of the lines, as they follow one another.
@@ -32,9 +32,9 @@ pub struct Cycle {
 impl Cycle {
     /// Fills `bytes` of fresh memory; the calling thread touches it first, so it lies on that thread's node.
     ///
-    /// All of every third line come before the others. Some cores fetch a line's neighbour as well (AMD, Software
-    /// Optimization Guide 57647: the up/down prefetcher), which by its own turn has gone out again. In a plain random order
-    /// a Zen 4 has half of the lines near, and its memory seems twice as fast as it is.
+    /// All of every third line come before the others. Some cores fetch the lines around one as well
+    /// (`experiments/cycles/regions.c`), which by their own turns have gone out again. In a plain random order a Zen 4 has
+    /// half of the lines near, and its memory seems twice as fast as it is.
     pub fn new(bytes: usize) -> io::Result<Cycle> {
         Cycle::every(APART, bytes)
     }
