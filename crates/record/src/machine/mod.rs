@@ -439,13 +439,14 @@ pub struct Streams {
     pub region: Option<Region>,
 }
 
-/// Lines that come with a missed one where accesses lay as far from each other before.
+/// Lines that come with a missed one where lines at the same distance were needed around the two that the instruction
+/// missed before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
     /// Lines on either side of the missed one.
     pub lines: u32,
-    /// Cycles that such a line takes behind the missed one, at most its latency.
+    /// Cycles that such a line takes behind the missed one; a load of its own may bring it sooner.
     pub wait_cycles: u32,
 }
 

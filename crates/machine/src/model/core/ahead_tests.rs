@@ -56,3 +56,17 @@ fn a_line_that_comes_with_a_missed_one_takes_few_cycles_behind_it() {
     let saved = 48 * 300 * 9 / 10;
     assert_eq!(end(Some(Region { lines: 4, wait_cycles: 30 })), all - saved, "from the third visit on");
 }
+
+#[test]
+fn a_line_near_a_missed_one_comes_no_later_than_on_its_own() {
+    // A list whose credit and link lie two lines apart; both addresses come from the link before.
+    let chain = [(1, from(&[1], None)), (2, from(&[1], None))];
+    let end = |region: Option<Region>| {
+        let line = |n: u64| (n + 1) % 2 * 2 * 64;
+        let visits = (0..100).map(|n| (10, Kind::Load, 2 - n as u32 % 2, (8 + n / 2) * 8192 + line(n), 40));
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&Followed { region, ..followed(8, 4096) }));
+        run_on(interval, visits, &chain).1
+    };
+    assert_eq!(end(Some(Region { lines: 4, wait_cycles: 30 })), end(None));
+}

@@ -354,7 +354,8 @@ impl Interval {
         }
         let latency = ticks(what.latency_cycles.into()) * shown / SHOWN;
         if let Some((with, wait)) = with {
-            return begins.max(self.comes(with)) + latency.min(wait);
+            // A load that needs no value of the missed one requests its line itself.
+            return (begins + latency).min(begins.max(self.comes(with)) + wait);
         }
         if shown == 0 {
             return begins;
