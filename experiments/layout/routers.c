@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Routers with an array of ports inside, each port with nested counters; the path choice reads the metric
-   of each port only. Twin: the metrics of a router in one array at its head. */
+   of each port only. Twin: the metrics of a router in one array at its head. As proposed for the twin, each router
+   begins at a line. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define NROUTER 8192
 #define NPORT 6
+#ifdef PROPOSED
+#define FIXED
+#define BEGIN _Alignas(64)
+#else
+#define BEGIN
+#endif
 static uint64_t seed = 4711;
 static uint32_t rnd(void) { seed = seed * 6364136223846793005ull + 1442695040888963407ull; return seed >> 33; }
 struct counters { uint64_t rx, tx, errors, drops; };
@@ -21,7 +28,7 @@ struct port {
 };
 struct router {
 #ifdef FIXED
-    struct { uint32_t metric[NPORT], peer[NPORT]; } choice;
+    BEGIN struct { uint32_t metric[NPORT], peer[NPORT]; } choice;
 #endif
     uint32_t id, area;
     char hostname[24];

@@ -89,7 +89,7 @@ def judge(name, commands, chosen, place):
     if commands[2:]:
         of_plain, left = (measured(command, commands[2], chosen.pairs) for command in commands[:2])
         twin += f"; as proposed measured {ranged(of_plain)}, of the twin {ranged(left)}"
-        healthy = healthy or abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR
+        healthy = healthy or left["gain"] > 0 and abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR
     print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
     return finding is not None, abs(off) <= NEAR, healthy
 

@@ -70,3 +70,18 @@ fn a_line_near_a_missed_one_comes_no_later_than_on_its_own() {
     };
     assert_eq!(end(Some(Region { lines: 4, wait_cycles: 30 })), end(None));
 }
+
+#[test]
+fn the_first_lines_of_a_stream_are_on_their_way_when_they_are_needed() {
+    // Six lines in a row of each of many places; what the sixth one holds decides where to go on.
+    let chain = [(1, from(&[2], None)), (2, from(&[2], None))];
+    let end = |trained_by: u32| {
+        let line = |n: u64| (8 + n / 6) * 8192 + n % 6 * 64;
+        let visits = (0..600).map(|n| (2, Kind::Load, 1 + u32::from(n % 6 == 5), line(n), 40));
+        let mut interval = interval();
+        interval.streams = Some(Streams::new(&Followed { trained_by, ..followed(8, 4096) }));
+        run_on(interval, visits, &chain).1
+    };
+    let visits = 100;
+    assert!(end(1) >= 100 * (40 - 2) * 9 / 10, "{} for {visits} visits of 40 cycles each", end(1));
+}

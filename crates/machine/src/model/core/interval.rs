@@ -346,19 +346,21 @@ impl Interval {
             return begins + hit.max(ticks(what.latency_cycles.into()));
         }
         let streams = self.streams.as_mut().filter(|_| what.reread.is_none());
-        let Foreseen { shown, apart, with } =
-            streams.map_or(Foreseen::NOT, |streams| streams.foreseen(what.vaddr, what.insn));
+        let Foreseen { shown, apart, since, with } =
+            streams.map_or(Foreseen::NOT, |streams| streams.foreseen(what.vaddr, what.insn, begins));
         let begins = begins.max(self.supply.gives(&self.request(what), reached));
         if apart {
             self.supply.left_lines_out(source(what));
         }
-        let latency = ticks(what.latency_cycles.into()) * shown / SHOWN;
+        let whole = ticks(what.latency_cycles.into());
+        let latency = whole * shown / SHOWN;
         if let Some((with, wait)) = with {
             // A load that needs no value of the missed one requests its line itself.
             return (begins + latency).min(begins.max(self.comes(with)) + wait);
         }
         if shown == 0 {
-            return begins;
+            // The first lines of a stream are on their way when they are needed.
+            return begins.max(since + whole);
         }
         let fill = &mut self.fills[self.next_fill];
         let there = begins.max(*fill) + latency;

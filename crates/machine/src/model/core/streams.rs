@@ -33,12 +33,14 @@ struct Stream {
     other: i64,
     /// Accesses in a row at these distances.
     steps: u32,
+    /// When the first line that is fetched ahead was requested.
+    since: Ticks,
     used: u64,
 }
 
 impl Stream {
     /// A stream of no accesses.
-    const NONE: Stream = Stream { line: u64::MAX, stride: 0, other: 0, steps: 0, used: 0 };
+    const NONE: Stream = Stream { line: u64::MAX, stride: 0, other: 0, steps: 0, since: 0, used: 0 };
 
     fn page(&self) -> u64 {
         self.line >> PAGE_LINES_LOG2
@@ -67,13 +69,15 @@ pub(super) struct Foreseen {
     pub shown: u64,
     /// Whether the line was fetched ahead in a stream that leaves lines out.
     pub apart: bool,
+    /// When it was requested, at the earliest.
+    pub since: Ticks,
     /// Missed line with which it was fetched, and the ticks that it takes behind that one.
     pub with: Option<(u64, Ticks)>,
 }
 
 impl Foreseen {
     /// No access before gave reason to fetch it.
-    pub const NOT: Foreseen = Foreseen { shown: SHOWN, apart: false, with: None };
+    pub const NOT: Foreseen = Foreseen { shown: SHOWN, apart: false, since: 0, with: None };
 }
 
 /// Missed lines around which others are fetched, at a time.
@@ -162,37 +166,38 @@ impl Streams {
         }
     }
 
-    /// An access of an instruction missed the first level.
-    pub fn foreseen(&mut self, vaddr: u64, insn: u32) -> Foreseen {
+    /// An access of an instruction missed the first level `now`.
+    pub fn foreseen(&mut self, vaddr: u64, insn: u32, now: Ticks) -> Foreseen {
         let with = self.regions.as_mut().and_then(|regions| regions.fetched_with(vaddr >> 6, insn));
-        let Some(stride) = self.continued(vaddr) else {
+        let Some((stride, since)) = self.continued(vaddr, now) else {
             return Foreseen { with, ..Foreseen::NOT };
         };
         let beyond = stride.abs() - self.longest_stride;
         let faded = (FADED - 1) * self.longest_stride;
         let shown = (beyond.clamp(0, faded) * SHOWN as i64 / faded.max(1)) as u64;
-        Foreseen { shown, apart: shown == 0 && stride.abs() > 1, with: None }
+        Foreseen { shown, apart: shown == 0 && stride.abs() > 1, since, with: None }
     }
 
-    /// The distance of the stream that an access continues, where it was foreseen.
-    fn continued(&mut self, vaddr: u64) -> Option<i64> {
+    /// The distance of the stream that an access continues, where it was foreseen, and since when.
+    fn continued(&mut self, vaddr: u64, now: Ticks) -> Option<(i64, Ticks)> {
         let line = vaddr >> 6;
         self.clock += 1;
         let Some(at) = self.stream_of(line) else {
-            self.begin(line);
+            self.begin(line, now);
             return None;
         };
         let stream = &mut self.followed[at];
         stream.used = self.clock;
         let stride = line.wrapping_sub(stream.line) as i64;
         if stride == 0 {
-            return (stream.steps >= self.trained_by).then_some(stream.stride);
+            return (stream.steps >= self.trained_by).then_some((stream.stride, stream.since));
         }
         let is_next_page = stream.page() != line >> PAGE_LINES_LOG2;
         stream.line = line;
         if !stream.takes(stride) {
             (stream.stride, stream.other) = (stride, stride);
             stream.steps = u32::from(stride.abs() <= FADED * self.longest_stride);
+            stream.since = now;
             return None;
         }
         if stream.steps == 0 {
@@ -200,7 +205,10 @@ impl Streams {
         }
         stream.steps = stream.steps.saturating_add(1);
         let least = if is_next_page { self.trained_by.max(STEPS_TO_NEXT_PAGE) } else { self.trained_by };
-        (stream.steps > least).then_some(stride)
+        if stream.steps <= least {
+            stream.since = now;
+        }
+        (stream.steps > least).then_some((stride, stream.since))
     }
 
     /// The stream that a line belongs to: one of its page that expects it, one of its block, or any of its page.
@@ -214,12 +222,12 @@ impl Streams {
     }
 
     /// A line begins a stream, the one used longest ago ends. If it is not the block's first, they are a distance apart.
-    fn begin(&mut self, line: u64) {
+    fn begin(&mut self, line: u64, now: Ticks) {
         let latest = self.followed.iter().filter(|stream| self.has_pages_apart() && self.shares_block(stream, line));
         let stride = latest.max_by_key(|stream| stream.used).map_or(0, |latest| line.wrapping_sub(latest.line) as i64);
         let steps = u32::from(stride != 0 && stride.abs() <= FADED * self.longest_stride);
         if let Some(oldest) = self.followed.iter_mut().min_by_key(|stream| stream.used) {
-            *oldest = Stream { line, stride, other: stride, steps, used: self.clock };
+            *oldest = Stream { line, stride, other: stride, steps, since: now, used: self.clock };
         }
     }
 
@@ -239,7 +247,7 @@ mod tests {
 
     impl Streams {
         fn covers(&mut self, vaddr: u64) -> bool {
-            self.foreseen(vaddr, 1).shown == 0
+            self.foreseen(vaddr, 1, 0).shown == 0
         }
     }
 
@@ -247,7 +255,7 @@ mod tests {
     fn the_visible_part_of_a_latency_grows_evenly_beyond_the_longest_distance() {
         let shown = |stride: i64| {
             let mut s = Streams { block_lines_log2: 24, ..streams(4) };
-            (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64, 1).shown).last()
+            (0..7).map(|n| s.foreseen((0x10_0000 + n * stride * 64) as u64, 1, 0).shown).last()
         };
         let of = |steps: u64| Some(steps * SHOWN / (31 * 8));
         assert_eq!([shown(8), shown(9), shown(-9), shown(36)], [of(0), of(1), of(1), of(28)]);
@@ -293,7 +301,7 @@ mod tests {
     fn elements_of_one_size_are_a_stream_on_any_lines() {
         let covered = |bytes: u64| {
             let mut s = streams(4);
-            let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes, 1));
+            let all = (0..18).map(|n| s.foreseen(0x10_0000 + n * bytes, 1, 0));
             let apart: Vec<bool> = all.map(|foreseen| foreseen.shown == 0 && foreseen.apart).collect();
             (s.covers(0x10_0000 + 18 * bytes), apart.iter().filter(|apart| **apart).count())
         };
@@ -328,10 +336,10 @@ mod tests {
     fn lines_around_a_missed_one_come_with_it_once_they_did_twice() {
         let mut s = Streams { regions: Some(Regions::new(Region { lines: 4, wait_cycles: 0 })), ..streams(4) };
         let mut visit = |place: u64, distances: [i64; 2]| {
-            let first = s.foreseen(place << 20, 1);
+            let first = s.foreseen(place << 20, 1, 0);
             assert_eq!(first, Foreseen::NOT);
             let lines = distances.map(|distance| (place << 20).wrapping_add_signed(distance * 64));
-            lines.map(|line| s.foreseen(line, 2).with.map(|(with, _)| with << 6 == place << 20))
+            lines.map(|line| s.foreseen(line, 2, 0).with.map(|(with, _)| with << 6 == place << 20))
         };
         assert_eq!([7, 3].map(|place| visit(place, [2, -3])), [[None; 2]; 2]);
         assert_eq!(visit(9, [2, -3]), [Some(true); 2]);

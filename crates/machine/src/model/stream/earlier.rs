@@ -10,6 +10,10 @@
 //! Instructions differ: the kernel clears a page that it gives out and comes to no line twice, while a loop comes back to
 //! its table. So each instruction that is first at enough lines has an estimate of its own, and the others have one in
 //! common.
+//!
+//! An estimate needs two parts. In the first one that shows an instruction, its lines are taken to be in the outermost
+//! cache: a table would be read from memory else, which can outweigh all other parts, while a stream that seems near
+//! hides no more than that part's waits. In the second one, the lines of the first say how often it comes back.
 
 use crate::hashing;
 use crate::model::quick_map::QuickMap;
@@ -35,7 +39,7 @@ const LONGEST_CYCLES: f64 = 1e15;
 type Below = [u64; MAX_LEVELS];
 
 /// Chances of lines that an instruction is the first to use in a part.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Chances {
     /// Chances of lines that no part showed before.
     new: Below,
@@ -60,6 +64,28 @@ pub(in crate::model) struct Earlier {
     chances: QuickMap<u32, Chances>,
     /// Chances of lines that another instruction is the first to use.
     of_others: Chances,
+    /// Instructions that fewer than two earlier parts showed.
+    fresh: QuickMap<u32, Fresh>,
+    /// Cycles of a part, on average.
+    part_cycles: f64,
+    /// Characteristic times of the caches, in cycles.
+    times: [f64; MAX_LEVELS],
+    /// All lines are in the outermost cache, and in no other.
+    outermost: Below,
+}
+
+/// An instruction in the first two parts that show it first at a line.
+#[derive(Clone, Copy, Default)]
+struct Fresh {
+    /// The first of them.
+    first: u32,
+    /// The part that was counted.
+    part: u32,
+    /// Counted lines of that part that no earlier one showed, and others.
+    new: u64,
+    again: u64,
+    /// Chances by these, once there are enough.
+    chances: Option<Chances>,
 }
 
 /// A counted line.
@@ -107,7 +133,8 @@ impl Earlier {
             |level: usize| machine.data_cache(level + 1).map_or(0.0, |cache| f64::from(cache.others_lines) / 1e6);
         let outermost = outermost.map_or(0, |cache| usize::from(cache.level).clamp(1, MAX_LEVELS) - 1);
         // While nothing is known: a program that starts finds nothing, and a later one all in the outermost cache.
-        let at_first = std::array::from_fn(|level| if starts_late && level == outermost { u64::MAX } else { 0 });
+        let outermost = std::array::from_fn(|level| if level == outermost { u64::MAX } else { 0 });
+        let at_first = if starts_late { outermost } else { Below::default() };
         Earlier {
             line_log2: line.ilog2(),
             capacity_lines: std::array::from_fn(|level| if level == 0 { 0.0 } else { lines(level) }),
@@ -119,6 +146,10 @@ impl Earlier {
             around: FxHashSet::default(),
             chances: QuickMap::default(),
             of_others: Chances { new: at_first, again: at_first },
+            fresh: QuickMap::default(),
+            part_cycles: 1.0,
+            times: [0.0; MAX_LEVELS],
+            outermost,
         }
     }
 
@@ -163,7 +194,8 @@ impl Earlier {
         let hash = hashing::mixed(line) << SAMPLE_LOG2;
         let of_level = |levels: u8, (level, below): (usize, &u64)| levels | u8::from(hash < *below) << level;
         let levels = |below: &Below| below.iter().enumerate().fold(0, of_level);
-        let chances = self.chances.get(&insn).unwrap_or(&self.of_others);
+        let chances = self.chances.get(&insn).or_else(|| self.fresh.get(&insn)?.chances.as_ref());
+        let chances = chances.unwrap_or(&self.of_others);
         (levels(&chances.new), levels(&chances.again))
     }
 
@@ -171,6 +203,7 @@ impl Earlier {
     fn count(&mut self, line: u64, insn: u32) {
         let seen = self.lines.entry(line).or_insert(Seen { first: self.part, part: 0, parts: 0, insn });
         if seen.part != self.part {
+            let is_new = seen.parts == 0;
             // Parts between its first one and this one, which are sure to show it.
             let between = u64::from(self.part - seen.first).saturating_sub(1);
             if let Some(share) = (SHARES * u64::from(seen.parts.saturating_sub(1))).checked_div(between) {
@@ -179,7 +212,29 @@ impl Earlier {
             }
             (seen.part, seen.parts) = (self.part, seen.parts + 1);
             self.first_uses.entry(seen.insn).or_default().count(seen);
+            if self.is_late && !self.chances.contains_key(&insn) {
+                self.count_fresh(insn, is_new);
+            }
         }
+    }
+
+    /// Counts a line of an instruction without an estimate of its own.
+    fn count_fresh(&mut self, insn: u32, is_new: bool) {
+        let fresh = self.fresh.entry(insn).or_insert(Fresh { first: self.part, ..Fresh::default() });
+        if fresh.part != self.part {
+            *fresh = Fresh { part: self.part, new: 0, again: 0, ..*fresh };
+        }
+        (fresh.new, fresh.again) = (fresh.new + u64::from(is_new), fresh.again + u64::from(!is_new));
+        if fresh.new + fresh.again < ENOUGH {
+            return;
+        }
+        let below = if fresh.first == self.part {
+            self.outermost
+        } else {
+            let share = fresh.again as f64 / (fresh.new + fresh.again) as f64;
+            below(&Population { lines: 0.0, uses_a_cycle: uses_a_cycle(share, self.part_cycles) }, &self.times)
+        };
+        fresh.chances = Some(Chances { new: below, again: below });
     }
 
     /// Estimates the chances of lines of the part which begins.
@@ -188,7 +243,8 @@ impl Earlier {
         let mut common = FirstUses::default();
         let mut own = Vec::new();
         for (insn, uses) in &self.first_uses {
-            match uses.lines() + uses.known >= ENOUGH && self.part > 2 {
+            let is_fresh = self.fresh.get(insn).is_some_and(|fresh| fresh.first + 2 > self.part);
+            match uses.lines() + uses.known >= ENOUGH && self.part > 2 && !is_fresh {
                 true => own.push((*insn, Estimate::of(uses, self.part - 1, part_cycles))),
                 false => common.add(uses),
             }
@@ -200,10 +256,9 @@ impl Earlier {
             own.iter().map(|(_, of)| of).chain([&common]).flat_map(|of| [&of.seldom, &of.often]).collect();
         let caches = self.capacity_lines.iter().zip(&self.others_a_cycle);
         let times: Vec<f64> = caches.map(|(lines, others)| characteristic_cycles(&all, *lines, *others)).collect();
-        let below = |of: &Population| -> Below {
-            std::array::from_fn(|level| (of.share_within(times[level]) * u64::MAX as f64) as u64)
-        };
-        let chances = |of: &Estimate| Chances { new: below(&of.seldom), again: below(&of.known) };
+        (self.part_cycles, self.times) = (part_cycles, std::array::from_fn(|level| times[level]));
+        let chances =
+            |of: &Estimate| Chances { new: below(&of.seldom, &self.times), again: below(&of.known, &self.times) };
         self.chances = own.iter().map(|(insn, of)| (*insn, chances(of))).collect();
         self.of_others = chances(&common);
     }
@@ -271,6 +326,11 @@ impl Population {
     fn share_within(&self, cycles: f64) -> f64 {
         1.0 - (-self.uses_a_cycle * cycles).exp()
     }
+}
+
+/// By level: the bound of the lines' hashes that are used within its characteristic time.
+fn below(of: &Population, times: &[f64; MAX_LEVELS]) -> Below {
+    std::array::from_fn(|level| (of.share_within(times[level]) * u64::MAX as f64) as u64)
 }
 
 /// Uses of a line in a cycle, if this share of the parts shows it.

@@ -93,6 +93,29 @@ fn lines_of_a_stream_were_not_there() {
 }
 
 #[test]
+fn lines_of_an_instruction_that_a_pause_hid_are_in_the_outermost_cache_until_two_parts_showed_it() {
+    let machine = preset("zen3-milan").unwrap().machine().unwrap();
+    let begun = || {
+        let mut earlier = Earlier::new(&machine, false);
+        (0..1_000_000).for_each(|line| earlier.note((1 << 32) + line * LINE, OTHER));
+        earlier.pause(10_000_000);
+        (0..200).for_each(|line| earlier.note(line * LINE, 1));
+        assert_eq!(there_in(&earlier, 1, 2), 0.0, "too few lines say nothing");
+        (200..4_000).for_each(|line| earlier.note(line * LINE, 1));
+        earlier
+    };
+    assert_eq!([1, 2].map(|level| there_in(&begun(), 1, level)), [0.0, 1.0]);
+    let second = |first_line: u64| {
+        let mut earlier = begun();
+        earlier.pause(10_040_000);
+        assert_eq!(there_in(&earlier, 1, 2), 1.0, "nothing is new yet");
+        (first_line..first_line + 4_000).for_each(|line| earlier.note(line * LINE, 1));
+        there_in(&earlier, 1, 2)
+    };
+    assert_eq!([second(0), second(1 << 20)], [1.0, 0.0], "the lines of a table, and those of a stream");
+}
+
+#[test]
 fn an_instruction_that_streams_leaves_those_of_another_one_there() {
     let both = |part| {
         let table = at_random(4_000)(part);

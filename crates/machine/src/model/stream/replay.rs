@@ -308,7 +308,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             }
         }
         let record = record.with_kind(kind);
-        self.earlier.note(record.paddr(), insn);
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
@@ -335,7 +334,10 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let (now, site, was_there, stayed) = (self.now(cpu), self.site(cpu, record), 0, 0);
             let whole = Access { cpu, kind, address, vaddr, size, site, missed_before, was_there, stayed, now, record };
             self.access_parts(&whole, second);
-        } else if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
+            return Ok(next);
+        }
+        self.earlier.note(record.paddr(), insn);
+        if !self.is_plain && !waits && self.engine.hit(cpu, kind, address, vaddr) {
             self.cpus[cpu].missed = missed_before;
             let node = self.cpus[cpu].node;
             self.observer.hit(&Effective { cpu: cpu as u32, node, kind, address, vaddr, size, record });
@@ -412,8 +414,9 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let is_first = done == 0;
             let record = if is_first { whole.record } else { rest };
             self.cpus[whole.cpu].tally.line_accesses += u64::from(!is_first && whole.kind != Kind::Fetch);
-            let now = self.now(whole.cpu);
-            let (was_there, stayed) = self.earlier.was_there(address, whole.record.insn().0);
+            let (now, insn) = (self.now(whole.cpu), whole.record.insn().0);
+            self.earlier.note(address, insn);
+            let (was_there, stayed) = self.earlier.was_there(address, insn);
             let part = Access { address, vaddr, size, missed_before, was_there, stayed, now, record, ..*whole };
             missed_before |= self.access(&part, second || !is_first);
             done += size;
