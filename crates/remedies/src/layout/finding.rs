@@ -75,7 +75,11 @@ impl Layout {
         let sizes: Vec<String> = proposal.parts.iter().map(|part| bytes(part.bytes)).collect();
         match proposal.change {
             Change::Order => "Another order of its fields: what is used together lies together".to_owned(),
-            Change::Align => format!("Elements of {}, each at the begin of a line", sizes[0]),
+            Change::Align => {
+                let keeps_order = proposal.keeps_order(&self.element, self.ground);
+                let elements = if keeps_order { "Elements" } else { "Another order of its fields, in elements" };
+                format!("{elements} of {}, each at the begin of a line", sizes[0])
+            }
             Change::Split => {
                 let aligned = match proposal.aligned {
                     1 => String::new(),

@@ -59,6 +59,13 @@ impl Proposal {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
+    /// Whether all fields follow one another as before.
+    pub fn keeps_order(&self, element: &Element, ground: Ground) -> bool {
+        let mut fields = self.rearranged(element, ground).fields;
+        fields.sort_unstable_by_key(|field| (field.part, field.at));
+        fields.is_sorted_by_key(|field| field.from)
+    }
+
     /// The change as a policy has it, without the places of the elements.
     pub fn rearranged(&self, element: &Element, ground: Ground) -> Rearranged {
         let is_aligned = self.aligned > 1;
@@ -272,9 +279,10 @@ mod tests {
     #[test]
     fn elements_that_straddle_lines_are_aligned() {
         let fields: Vec<(u32, u32)> = (0..9).map(|at| (at * 8, at * 8 + 8)).collect();
-        let (_, found) = of(72, &fields, &[(0b11111111, 1000)]);
+        let (element, found) = of(72, &fields, &[(0b11111111, 1000)]);
         assert!(names(&found).contains(&"align"), "{found:?}");
-        assert_eq!(found.iter().find(|one| one.change == Change::Align).map(Proposal::bytes), Some(128));
+        let align = found.iter().find(|one| one.change == Change::Align);
+        assert_eq!(align.map(|one| (one.bytes(), one.keeps_order(&element, GROUND))), Some((128, true)));
     }
 
     #[test]
@@ -285,9 +293,13 @@ mod tests {
         let fields: Vec<(u32, u32)> =
             members.iter().map(|(from, bytes)| (*from as u32, (from + bytes) as u32)).collect();
         let element = Element::new(&used(72, &fields, &[(0x1ff, 1000)]), &[structure("quote", 72, &members)]);
-        let found = proposals(&element, Ground { begin: 16, ..GROUND });
+        let ground = Ground { begin: 16, ..GROUND };
+        let found = proposals(&element, ground);
         let align = found.iter().find(|one| one.change == Change::Align);
-        assert_eq!(align.map(|one| (one.bytes(), one.aligned)), Some((64, 64)));
+        assert_eq!(
+            align.map(|one| (one.bytes(), one.aligned, one.keeps_order(&element, ground))),
+            Some((64, 64, false))
+        );
     }
 
     #[test]

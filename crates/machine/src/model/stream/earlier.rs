@@ -13,7 +13,7 @@
 //!
 //! An estimate needs two parts. In the first one that shows an instruction, its lines are taken to be in the outermost
 //! cache: a table would be read from memory else, which can outweigh all other parts, while a stream that seems near
-//! hides no more than that part's waits. In the second one, the lines of the first say how often it comes back.
+//! hides no more than that part's waits. In the second one, the lines of the first show how often it comes back.
 
 use crate::hashing;
 use crate::model::quick_map::QuickMap;

@@ -100,7 +100,7 @@ fn lines_of_an_instruction_that_a_pause_hid_are_in_the_outermost_cache_until_two
         (0..1_000_000).for_each(|line| earlier.note((1 << 32) + line * LINE, OTHER));
         earlier.pause(10_000_000);
         (0..200).for_each(|line| earlier.note(line * LINE, 1));
-        assert_eq!(there_in(&earlier, 1, 2), 0.0, "too few lines say nothing");
+        assert_eq!(there_in(&earlier, 1, 2), 0.0, "too few lines");
         (200..4_000).for_each(|line| earlier.note(line * LINE, 1));
         earlier
     };

@@ -54,6 +54,14 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         at
     }
 
+    /// Returns the address that identifies the record's line, and the virtual one, after the policy has moved a whole record.
+    #[inline(always)]
+    pub(in crate::model) fn moved(&self, cpu: usize, record: Record) -> (u64, u64) {
+        let (address, vaddr) = (self.address(cpu, record), record.vaddr());
+        let shift = if self.rules.shifts() { self.rules.shift(vaddr) } else { 0 };
+        (address.wrapping_add(shift), vaddr.wrapping_add(shift))
+    }
+
     #[inline(always)]
     fn plain_miss(&mut self, cpu: usize, kind: Kind, (address, vaddr): (u64, u64), records: &[Record], at: usize) {
         let record = records[at];

@@ -366,14 +366,6 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         if self.virtual_tags { self.cpus[cpu].virtual_address(record) } else { record.paddr() }
     }
 
-    /// Returns that address and the virtual one, after the policy has moved a whole record.
-    #[inline(always)]
-    pub(in crate::model) fn moved(&self, cpu: usize, record: Record) -> (u64, u64) {
-        let (address, vaddr) = (self.address(cpu, record), record.vaddr());
-        let shift = if self.rules.shifts() { self.rules.shift(vaddr) } else { 0 };
-        (address.wrapping_add(shift), vaddr.wrapping_add(shift))
-    }
-
     /// Whether bytes reach beyond a first-level line.
     #[inline(always)]
     pub(in crate::model) fn is_cut(&self, kind: Kind, address: u64, size: u32) -> bool {
