@@ -77,7 +77,7 @@ pub fn change(figures: Figures) -> String {
     }
 }
 
-/// Less is better of every figure; nothing is said where the noise is not known.
+/// Less is better of every figure; none is named where the noise is not known.
 pub fn direction(figures: Figures) -> &'static str {
     match (figures.difference, figures.noise) {
         (0, _) | (_, None) => "",

@@ -80,7 +80,7 @@ fn why(record: &GateRecord) -> Vec<String> {
     lines
 }
 
-/// Whether a cause says more than the figure's name: a call by that name does not, unless its caller is known.
+/// Whether a cause has more than the figure's name: a call by that name does not, unless its caller is known.
 fn is_news(cause: &Cause, figure: &JudgedFigure) -> bool {
     !cause.caller.is_empty() || figure.name.strip_prefix("syscalls.") != Some(&cause.name)
 }
