@@ -35,7 +35,7 @@ RESULTS = {
         ("advice/walks.txt", "experiments/advice/walks.py (chains, columns, neither)", [r"wrong$"]),
         ("advice/reach.txt", "experiments/advice/walks.py f1_probe f1_probe_twin f2_matrix f2_matrix_twin f3_counts f3_counts_twin", [r"advice"]),
         ("huge/zen4.txt", "experiments/huge/run.py --pairs 8", [r"predicted ", r"within 15"]),
-        ("layout/judged.txt", "experiments/layout/run.py --pairs 5", [r"^found"]),
+        ("layout/judged.txt", "experiments/layout/run.py --pairs 7", [r"^found"]),
         ("layout/kernel.txt", "experiments/layout/kernel.py", [r"listed fields span"]),
         ("keep/judged.txt", "experiments/keep/run.py judge --pairs 8", [r"^found"]),
         ("gains/zen5.txt", "experiments/gains/run.py --pairs 41", [r"^all, ", r"^written after"]),

@@ -41,9 +41,8 @@ def options():
 def built(name, place):
     """The commands of a program, of its twin, and with what a finding proposes if the source has that too."""
     source = glob.glob(f"{HERE}/{name}.c*")[0]
-    sides = [("", []), ("-fixed", ["-DFIXED"])]
-    if "PROPOSED" in open(source).read():
-        sides.append(("-proposed", ["-DPROPOSED"]))
+    text = open(source).read()
+    sides = [("", []), *((f"-{side.lower()}", [f"-D{side}"]) for side in ("FIXED", "PROPOSED") if side in text)]
     for side, flags in sides:
         compiler = "g++" if source.endswith(".cc") else "gcc"
         subprocess.run([compiler, "-O2", *ALIKE, "-g", *flags, "-o", f"{place}/{name}{side}", source], check=True)
@@ -79,7 +78,7 @@ def found(command, chosen, place):
 def judge(name, commands, chosen, place):
     """Prints the program's line; whether `layout` is found, whether its prediction is near, and whether the twin has none."""
     finding = found(commands[0], chosen, place)
-    saved = measured(*commands[:2], chosen.pairs) if name in GAIN else {"gain": 0.0, "low": 0.0, "high": 0.0}
+    saved = measured(*commands[:2], chosen.pairs) if commands[1:] else {"gain": 0.0, "low": 0.0, "high": 0.0}
     alike = finding["kinds"].get(GAIN.get(name), finding["model"]["gain"]) if finding else 0.0
     off = max(alike, 0.0) - max(saved["gain"], 0.0)
     of_twin = found(commands[1], chosen, place) if name in GAIN else None
@@ -90,7 +89,7 @@ def judge(name, commands, chosen, place):
         of_plain, left = (measured(command, commands[2], chosen.pairs) for command in commands[:2])
         twin += f"; as proposed measured {ranged(of_plain)}, of the twin {ranged(left)}"
         healthy = healthy or left["gain"] > 0 and abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR
-    print(f"{name:13} measured {ranged(saved) if name in GAIN else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
+    print(f"{name:13} measured {ranged(saved) if commands[1:] else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
     return finding is not None, abs(off) <= NEAR, healthy
 
 
