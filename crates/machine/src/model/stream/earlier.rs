@@ -39,7 +39,7 @@ const LONGEST_CYCLES: f64 = 1e15;
 type Below = [u64; MAX_LEVELS];
 
 /// Chances of lines that an instruction is the first to use in a part.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Chances {
     /// Chances of lines that no part showed before.
     new: Below,
