@@ -18,8 +18,9 @@
 //!   them where a policy moves fields, else those that wait for their page.
 //! - A line that was written past the caches a moment ago comes when it has been to memory: all of its latency counts,
 //!   no prefetcher runs ahead of it, and such lines come one after another.
-//! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency.
-//! - A line that was fetched with a missed one around it is there when that one is ([`streams`]).
+//! - A load that continues a stream has been fetched ahead: it takes the time of its source, no latency, but for the
+//!   stream's first lines, which are on their way.
+//! - A line that was fetched with a missed one around it comes soon behind that one ([`streams`]).
 //! - No source gives lines faster than it gives those of a stream, nor a bank of the second level faster than its own
 //!   lines, and a line takes longer where the first level gives up a modified one for it ([`supply`]).
 //! - A store waits in the store buffer. Stores leave in order, and the core waits where the buffer is full. Stores to
