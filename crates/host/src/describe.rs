@@ -8,7 +8,7 @@ use super::{Calibration, CoreFigures, Found, FoundCache, HostError, StreamFigure
 use nearmiss_machine::describe::{check, sets};
 use nearmiss_record::machine::{
     Bus, BusSharing, Cache, CacheKind, Inclusion, Index, Machine, Memory, Placement, Protocol, Replacement, Sharing,
-    StoreAliasing, Topology,
+    StoreAliasing, Topology, halved_chase_cycles,
 };
 use nearmiss_record::units::Bytes;
 
@@ -226,9 +226,9 @@ fn sharing(cache: &FoundCache, topology: &mut Topology, nodes: u32) -> Sharing {
     }
 }
 
-/// Returns a level of which a chase of more than `left` bytes goes to memory, since others bring in other lines. The chase
-/// uses each line again after a time that follows from its size, and just as long others take to fill what the level has
-/// room for beside it. Larger levels are cut: what is beyond matters to walks of many megabytes alone.
+/// Returns a level of which a chase of more than `left` bytes goes to memory for most of its loads, since others bring in
+/// other lines. The chase uses each line again after a time that follows from its size, in which others fill what half of
+/// the sets have room for beside it. Larger levels are cut: what is beyond matters to walks of many megabytes alone.
 fn shared_with(
     found: &FoundCache,
     left: u64,
@@ -242,8 +242,9 @@ fn shared_with(
     });
     let (cache, _) = cache(&FoundCache { size, ways, ..found.clone() }, shared_by);
     let hit_ns = calibration.level_ns.get(usize::from(found.level).checked_sub(1)?).copied()?;
-    let hit_cycles = hit_ns * f64::from(calibration.clock_mhz?) / 1e3;
-    let others_lines = ((cache.size.0 as f64 / left as f64 - 1.0) / hit_cycles * 1e6) as u32;
+    let load_ns = halved_chase_cycles(hit_ns, calibration.memory_local_ns?);
+    let load_cycles = load_ns * f64::from(calibration.clock_mhz?) / 1e3;
+    let others_lines = ((cache.size.0 as f64 / left as f64 - 1.0) / load_cycles * 1e6) as u32;
     let from = format!(
         "measured here by chases of growing size: others push out what a chase of more than {} uses; ways as listed or \
          assumed",

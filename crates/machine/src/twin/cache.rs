@@ -1,5 +1,7 @@
 //! A cache as a table of sets, with its whole past kept by line number.
 
+use crate::hashing;
+use crate::model::cache::neighbours::rates;
 use crate::model::cache::replacement::{next_random, random_start};
 use crate::model::fast::plan::Config;
 use nearmiss_record::machine::{Inclusion, Replacement};
@@ -15,8 +17,8 @@ pub(super) struct Resident {
     pub fill: usize,
     pub dirty: bool,
     used_at: u64,
-    /// Lines that others had brought into each set by then.
-    come_before: u64,
+    /// Time of that use.
+    used_cycles: u64,
     /// The recorded part in which it was used last.
     part: u64,
     prediction: u8,
@@ -53,8 +55,10 @@ pub(super) struct Table {
     trees: Vec<Vec<bool>>,
     random: u64,
     time: u64,
-    /// Lines that others have brought into each set.
-    come: u64,
+    /// By set: from one line that others bring in to the next.
+    periods_cycles: Vec<u64>,
+    /// Latest time of any CPU.
+    now_cycles: u64,
     /// The recorded part under way.
     pub part: u64,
     /// Lines, newest first.
@@ -77,13 +81,18 @@ pub(super) struct Table {
 impl Table {
     pub fn new(config: &Config, number: u32) -> Self {
         let sets = config.sets as usize;
+        let rates = rates::<256>();
+        let rate = |set: usize| rates[hashing::place(set as u64, 8)];
         Table {
             sets: vec![vec![None; config.ways]; sets],
             latest: vec![None; sets],
             trees: vec![vec![false; config.ways]; sets],
             random: random_start(config.seed, number),
             time: 0,
-            come: 0,
+            periods_cycles: (0..sets)
+                .map(|set| (config.others_period_cycles as f64 / rate(set)).max(1.0) as u64)
+                .collect(),
+            now_cycles: 0,
             part: 0,
             shadow: Vec::new(),
             gone: BTreeMap::new(),
@@ -133,7 +142,7 @@ impl Table {
         self.time += 1;
         if let Some(resident) = &mut self.sets[set][way] {
             resident.used_at = self.time;
-            resident.come_before = self.come;
+            resident.used_cycles = self.now_cycles;
             resident.part = self.part;
             resident.prediction = if filled { 2 } else { 0 };
         }
@@ -233,10 +242,13 @@ impl Table {
     /// Removes a line that others have pushed out of its set by now: it, what was used later and what they brought in
     /// since are more than the set has ways for.
     pub fn pushed_out(&mut self, set: usize, now_cycles: u64) -> Option<Resident> {
-        self.come = self.come.max(now_cycles.checked_div(self.config.others_period_cycles)?);
+        if self.config.others_period_cycles == 0 {
+            return None;
+        }
+        self.now_cycles = self.now_cycles.max(now_cycles);
         let residents: Vec<&Resident> = self.sets[set].iter().flatten().collect();
         let oldest = residents.iter().min_by_key(|resident| resident.used_at)?;
-        let before_it = residents.len() as u64 - 1 + self.come - oldest.come_before;
+        let before_it = residents.len() as u64 - 1 + (self.now_cycles - oldest.used_cycles) / self.periods_cycles[set];
         if before_it < self.config.ways as u64 {
             return None;
         }
@@ -268,7 +280,7 @@ impl Table {
             self.dirty_evictions += u64::from(displaced.dirty);
         }
         self.gone.remove(&line);
-        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, come_before: 0, part: 0, prediction: 0 });
+        self.sets[set][way] = Some(Resident { line, fill, dirty, used_at: 0, used_cycles: 0, part: 0, prediction: 0 });
         self.latest[set] = Some(line);
         self.used(set, way, true);
         displaced

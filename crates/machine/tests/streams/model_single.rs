@@ -144,8 +144,8 @@ fn an_exclusive_cache_holds_what_the_inner_gave_up() {
 fn others_push_out_what_waits_while_they_fill_the_set() {
     let mut m = two_levels(1, 1);
     m.caches[0] = cache(1, CacheKind::Data, 1, 1, 64, Sharing::Core);
-    // A line of theirs every 1000 cycles.
-    m.caches[2] = Cache { others_lines: 1000, ..cache(2, CacheKind::Unified, 1, 4, 64, Sharing::Core) };
+    // A line of theirs every 1020 cycles: the first set has 1/510 of the mean rate.
+    m.caches[2] = Cache { others_lines: 500_000, ..cache(2, CacheKind::Unified, 1, 4, 64, Sharing::Core) };
     let misses = |between: usize| {
         // Each of the accesses between takes 10 cycles, and two other lines are used later than the first.
         let walk = (0..between).map(|n| load(64 + n as u64 % 2 * 64));

@@ -35,8 +35,9 @@ pub struct Cache {
     /// Upper bits of the set's number that the hash of a hashed index makes, the lower ones being plain; 0: all.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub hashed_bits: u32,
-    /// Lines that others than this machine's CPUs bring into an instance in a million cycles, evenly over its sets: the
-    /// neighbours of a virtual machine. The cache then replaces the line that was used longest ago.
+    /// Lines that others than this machine's CPUs bring into an instance in a million cycles: the neighbours of a
+    /// virtual machine. Sets differ in their part of it, which is spread exponentially. The cache then replaces the line
+    /// that was used longest ago.
     #[serde(default, skip_serializing_if = "crate::schema::is_zero")]
     pub others_lines: u32,
 }

@@ -96,15 +96,22 @@ impl Machine {
         self.data_caches().find(|c| usize::from(c.level) == level)
     }
 
-    /// Bytes of a cache that a walk keeps in which each load waits for the one before: others push out the rest while the
-    /// walk comes round once. A faster walk keeps more.
+    /// Bytes of a cache of which a walk keeps half, if each of its loads waits for the one before: others push out the
+    /// rest while the walk comes round once. A faster walk keeps more.
     pub fn kept_of(&self, cache: &Cache) -> Bytes {
         let hit_cycles =
             self.latency.level_cycles.get(usize::from(cache.level.saturating_sub(1))).copied().unwrap_or(0);
-        let others = u64::from(cache.others_lines) * u64::from(hit_cycles);
-        let kept = cache.size.0 as f64 / (1.0 + others as f64 / 1e6);
-        if others == 0 { cache.size } else { Bytes((kept / STEP).round().max(1.0) as u64 * STEP as u64) }
+        let load_cycles = halved_chase_cycles(hit_cycles.into(), self.latency.memory_local_cycles.into());
+        let kept = cache.size.0 as f64 / (1.0 + f64::from(cache.others_lines) * load_cycles / 1e6);
+        if cache.others_lines == 0 { cache.size } else { Bytes((kept / STEP).round().max(1.0) as u64 * STEP as u64) }
     }
+}
+
+/// Cycles of a load in which others fill so much of a cache as a load of a chase leaves room for, if half of the loads
+/// hit and half go to memory. Sets differ exponentially in the rate at which others bring lines in, and half of them lose
+/// a line within ln 2 times the time that the mean rate would take.
+pub fn halved_chase_cycles(hit_cycles: f64, memory_cycles: f64) -> f64 {
+    std::f64::consts::LN_2 * (hit_cycles + memory_cycles) / 2.0
 }
 
 /// Steps in which a part of a cache is stated.

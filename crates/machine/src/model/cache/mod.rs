@@ -6,7 +6,7 @@ pub(crate) mod bytes;
 pub(in crate::model) mod frame;
 pub(in crate::model) mod history;
 pub(in crate::model) mod indexing;
-mod neighbours;
+pub(crate) mod neighbours;
 mod reasons;
 pub(crate) mod replacement;
 pub(in crate::model) mod shadow;
@@ -341,7 +341,7 @@ impl Cache {
         let (base, used) = (set * self.ways, self.states[set].used as usize);
         let mut oldest_first = self.order.oldest_first(self.states[set].order, self.ways).map(|way| base + way);
         let frame = oldest_first.find(|frame| self.frames[*frame].line != NONE)?;
-        neighbours.took(frame, used - 1, self.ways).then(|| self.give_up(frame))
+        neighbours.took(set, frame, self.ways + 1 - used).then(|| self.give_up(frame))
     }
 
     /// Gives up a line that was not used since the latest pause of the recording, and that others pushed out meanwhile.

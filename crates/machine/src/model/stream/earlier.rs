@@ -16,6 +16,7 @@
 //! hides no more than that part's waits. In the second one, the lines of the first show how often it comes back.
 
 use crate::hashing;
+use crate::model::cache::neighbours::rates;
 use crate::model::quick_map::QuickMap;
 use nearmiss_record::machine::Machine;
 use nearmiss_record::model::MAX_LEVELS;
@@ -31,12 +32,17 @@ const NONE_AGAIN: f64 = 0.5;
 const SHARES: u64 = 1 << 16;
 /// A line that each part shows may be used at any time.
 const NEARLY_ALL: f64 = 1.0 - 1e-6;
+/// Rates at which others bring lines into sets.
+const RATES: usize = 8;
 /// Halvings of a characteristic time until it is known well enough, and the longest such time.
 const HALVINGS: u32 = 60;
 const LONGEST_CYCLES: f64 = 1e15;
 
 /// By level: a line with a hash below was in the cache.
 type Below = [u64; MAX_LEVELS];
+
+/// By level: the characteristic times of sets, in cycles, by the rate at which others bring lines in.
+type Times = [[f64; RATES]; MAX_LEVELS];
 
 /// Chances of lines that an instruction is the first to use in a part.
 #[derive(Clone, Copy)]
@@ -68,8 +74,7 @@ pub(in crate::model) struct Earlier {
     fresh: QuickMap<u32, Fresh>,
     /// Cycles of a part, on average.
     part_cycles: f64,
-    /// Characteristic times of the caches, in cycles.
-    times: [f64; MAX_LEVELS],
+    times: Times,
     /// All lines are in the outermost cache, and in no other.
     outermost: Below,
 }
@@ -148,7 +153,7 @@ impl Earlier {
             of_others: Chances { new: at_first, again: at_first },
             fresh: QuickMap::default(),
             part_cycles: 1.0,
-            times: [0.0; MAX_LEVELS],
+            times: [[0.0; RATES]; MAX_LEVELS],
             outermost,
         }
     }
@@ -255,8 +260,11 @@ impl Earlier {
         let all: Vec<&Population> =
             own.iter().map(|(_, of)| of).chain([&common]).flat_map(|of| [&of.seldom, &of.often]).collect();
         let caches = self.capacity_lines.iter().zip(&self.others_a_cycle);
-        let times: Vec<f64> = caches.map(|(lines, others)| characteristic_cycles(&all, *lines, *others)).collect();
-        (self.part_cycles, self.times) = (part_cycles, std::array::from_fn(|level| times[level]));
+        self.part_cycles = part_cycles;
+        for (times, (lines, others)) in self.times.iter_mut().zip(caches) {
+            let of_rate = |rate: f64| characteristic_cycles(&all, *lines, others * rate);
+            *times = if *others > 0.0 { rates().map(of_rate) } else { [of_rate(1.0); RATES] };
+        }
         let chances =
             |of: &Estimate| Chances { new: below(&of.seldom, &self.times), again: below(&of.known, &self.times) };
         self.chances = own.iter().map(|(insn, of)| (*insn, chances(of))).collect();
@@ -328,9 +336,12 @@ impl Population {
     }
 }
 
-/// By level: the bound of the lines' hashes that are used within its characteristic time.
-fn below(of: &Population, times: &[f64; MAX_LEVELS]) -> Below {
-    std::array::from_fn(|level| (of.share_within(times[level]) * u64::MAX as f64) as u64)
+/// By level: the bound of the lines' hashes that are used within its characteristic times.
+fn below(of: &Population, times: &Times) -> Below {
+    times.map(|times| {
+        let share = times.iter().map(|time| of.share_within(*time)).sum::<f64>() / RATES as f64;
+        (share * u64::MAX as f64) as u64
+    })
 }
 
 /// Uses of a line in a cycle, if this share of the parts shows it.

@@ -138,9 +138,10 @@ fn others_push_out_what_waits_long() {
     // 100,000 lines that are used every million cycles or so fit the third level, with its 524,288 lines.
     let there = |others_lines: u32| there_in(&parts_on(&machine(others_lines), at_random(100_000)), 1, 2);
     assert_eq!(there(0), 1.0);
-    // Others fill it within 1.3 million cycles: 1 - exp(-1.3) of them are used meanwhile.
+    // Others fill sets of the mean rate within 1.3 million cycles, and in these 1 - exp(-1.3) of the lines are used
+    // meanwhile, 0.73. The mean over all rates is 1 - z K1(z), with z = 2 √1.3 and the Bessel function K1: 0.78.
     let share = there(400_000);
-    assert!((share - 0.7).abs() < 0.1, "{share}");
+    assert!((share - 0.78).abs() < 0.05, "{share}");
     // Hot lines among them are used all the time, if another instruction made them as well.
     let with_hot = |part| {
         let insn = if part == 0 { 3 } else { 2 };
