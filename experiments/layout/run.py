@@ -10,7 +10,7 @@ system) that is saved: predicted by the finding of `layout` of `nearmiss diagnos
 known, and measured between program and twin, medians of interleaved pairs with quartiles. The twin is one change, the
 finding may propose another: in round brackets is what the finding predicts for a change of the twin's kind, and how
 many points off that is. Twins and the other programs should have no finding of `layout`, except where the proposal was
-built as well (-DPROPOSED) and saves what the finding predicts.
+built as well (-DPROPOSED), saves what the finding predicts, and has no finding any more.
 The environment's NEARMISS names another binary than target/release/nearmiss.
 """
 
@@ -89,7 +89,10 @@ def judge(name, commands, chosen, place):
     if commands[2:]:
         of_plain, left = (measured(command, commands[2], chosen.pairs) for command in commands[:2])
         twin += f"; as proposed measured {ranged(of_plain)}, of the twin {ranged(left)}"
-        healthy = healthy or left["gain"] > 0 and abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR
+        of_proposed = found(commands[2], chosen, place)
+        twin += f", then {ranged(of_proposed['model']) if of_proposed else 'no finding'}"
+        is_right = left["gain"] > 0 and abs(of_twin["model"]["gain"] - left["gain"]) <= NEAR if of_twin else True
+        healthy = is_right and of_proposed is None
     print(f"{name:13} measured {ranged(saved) if commands[1:] else 'no twin':17} ({GAIN.get(name, 'none')} {alike:.0%}, {off * 100:+.0f}) predicted {what}{twin}", flush=True)
     return finding is not None, abs(off) <= NEAR, healthy
 

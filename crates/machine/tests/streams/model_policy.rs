@@ -2,15 +2,17 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::*;
+use nearmiss_machine::describe::read_file;
 use nearmiss_machine::model::{Model, ModelOptions, ModelTotals};
 use nearmiss_machine::observer::{Effective, NullObserver, Observer, Outcome};
 use nearmiss_record::code::CodeBlock;
-use nearmiss_record::machine::{CacheKind, Machine, Sharing};
+use nearmiss_record::machine::{CacheKind, Machine, Sharing, Tlb};
 use nearmiss_record::model::Tally;
 use nearmiss_record::policy::*;
 use nearmiss_record::reference::*;
 use nearmiss_record::run::Filter;
 use nearmiss_record::units::InsnId;
+use std::path::Path;
 
 const KERNEL: u64 = 0xffff_8880_0000_0000;
 
@@ -354,6 +356,28 @@ fn fields_in_arrays_of_their_own_miss_as_a_program_that_declares_them_so() {
     let apart = run(&policy(array), &recorded);
     assert_eq!(apart, run(&Policy::default(), &by_hand));
     assert_ne!(apart, as_it_was);
+}
+
+#[test]
+fn fields_are_translated_where_they_lie() {
+    let mut m = machine(1, 1, vec![cache(1, CacheKind::Data, 64, 16, 64, Sharing::Core)]);
+    m.core = read_file(Path::new("tests/machines/with-core.toml")).unwrap().core;
+    m.tlb = Some(Tlb { entries: 16, miss_cycles: 7, ..Tlb::default() });
+    let o = ModelOptions { filter: Filter { every_access: true, ..options(1).filter }, ..options(1) };
+    // A word of each of 32 elements of 2 MiB, twice.
+    let bytes = 2 << 20;
+    let walk: Vec<Record> = (0..64).map(|n| load(bytes * (1 + n % 32))).collect();
+    let first_misses = |address: AddressPolicy| {
+        let policy = Policy { address, ..Policy::default() };
+        let totals = replay_on(&m, &policy, &o, &[(0, 0, walk.clone())], NullObserver).0;
+        totals.translation.map(|counted| counted.first_misses)
+    };
+    let fields =
+        vec![PlacedField { from: 0, to: 8, part: 0, at: 0 }, PlacedField { from: 8, to: bytes, part: 1, at: 0 }];
+    let elements = vec![Elements { from: bytes, count: 32 }];
+    let hot = Rearranged { elements, bytes, begin: 0, parts: vec![8, bytes - 8], fields };
+    assert_eq!(first_misses(AddressPolicy::Recorded), Some(64));
+    assert_eq!(first_misses(AddressPolicy::Fields { arrays: vec![hot] }), Some(1), "all hot words lie in a page");
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
             let new = state.instructions.record(record.instructions());
             state.executes(new);
             state.plain[kind as usize & 7] += 1;
-            let waits = state.waits_if_hit(record, kind, vaddr);
+            let waits = state.waits_if_hit(kind, vaddr, (record.vaddr(), record.paddr()));
             let hit = self.engine.hit(cpu, kind, address, vaddr) && !waits;
             if new > 0 {
                 self.observer.instructions(cpu as u32, new);

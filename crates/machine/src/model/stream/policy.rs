@@ -7,7 +7,7 @@ use crate::model::stream::fields::{Fields, Place};
 use nearmiss_record::machine::Machine;
 use nearmiss_record::policy::StorePolicy;
 use nearmiss_record::policy::{AddressPolicy, CallSite, Home, HomePolicy, HomeRule, PlacePolicy, Policy};
-use nearmiss_record::reference::Kind;
+use nearmiss_record::reference::{Kind, Record};
 use rustc_hash::FxHashSet;
 
 /// Refuses what the machine or the trace's filter does not carry, in one sentence; returns what is only approximate.
@@ -156,6 +156,17 @@ impl Rules {
     #[inline]
     pub fn parts(&self, address: u64, vaddr: u64, size: u32) -> bool {
         self.apart.concerns(address, size) || self.fields.concerns(vaddr, size)
+    }
+
+    /// Returns the virtual and the physical address by which a record's page is looked up: that of its first byte, in
+    /// another array if its field is there.
+    pub fn page(&self, record: Record) -> (u64, u64) {
+        let (vaddr, paddr, size) = (record.vaddr(), record.paddr(), record.size());
+        if !self.fields.concerns(vaddr, size) {
+            return (vaddr, paddr);
+        }
+        let Place { address, vaddr, .. } = self.fields.place(paddr, vaddr, size);
+        (vaddr, address)
     }
 
     /// Returns the place of a byte for a CPU, and how many of the `size` bytes from it on lie behind it.

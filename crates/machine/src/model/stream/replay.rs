@@ -311,7 +311,7 @@ impl<E: Engine, O: Observer> Replay<E, O> {
         let (address, vaddr) = self.moved(cpu, record);
         let second = record.flags() & FLAG_CONT != 0;
         self.records += 1;
-        let waits = self.cpus[cpu].waits_if_hit(record, kind, vaddr);
+        let waits = self.cpus[cpu].waits_if_hit(kind, vaddr, self.rules.page(record));
         let tally = &mut self.cpus[cpu].tally;
         if !second {
             match kind {

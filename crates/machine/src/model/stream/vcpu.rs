@@ -69,13 +69,13 @@ impl Cpu {
     }
 
     /// Whether a reference makes the core wait even if it hits: for its page, for the stores before it, or for a line that
-    /// another CPU has just given up.
+    /// another CPU has just given up. `page`: the virtual and the physical address that are translated.
     #[inline(always)]
-    pub fn waits_if_hit(&mut self, record: Record, kind: Kind, vaddr: u64) -> bool {
+    pub fn waits_if_hit(&mut self, kind: Kind, vaddr: u64, page: (u64, u64)) -> bool {
         if kind == Kind::Fetch {
             return false;
         }
-        let walks = self.core.looks_up(record.vaddr(), record.paddr(), self.space);
+        let walks = self.core.looks_up(page.0, page.1, self.space);
         match kind {
             Kind::Store => self.core.buffers(vaddr, self.tally.instructions) || walks,
             Kind::Load => walks || self.core.contends(vaddr),
