@@ -253,7 +253,7 @@ fn children_that_a_process_starts_later_are_followed() {
     assert!(sleepers.masks().iter().all(|mask| *mask == before), "{:?}", sleepers.masks());
 }
 
-fn wait_until(mut is_so: impl FnMut() -> bool) {
+fn wait_until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20));
@@ -267,14 +267,15 @@ fn a_task_that_becomes_a_real_time_task_gets_its_mask_back() {
     let sleepers = Sleepers::start("sleep 60");
     let before = sleepers.masks();
     let mut engagement = attach(sleepers.pid(), run.path(), &[]);
+    wait_until(|| sleepers.masks()[2] != before[2]);
     let third = sleepers.children()[2].to_string();
     if !Command::new("chrt").args(["-f", "-p", "1", &third]).output().unwrap().status.success() {
         eprintln!("skipped: no real-time policy here");
         return;
     }
-    // The mask is given back first, then counted.
-    wait_until(|| engagement.confirm(sleepers.pid()).unwrap().record["real_time"] == 1);
-    assert_eq!(engagement.confirm(sleepers.pid()).unwrap().record["own_masks"], 0);
+    wait_until(|| sleepers.masks()[2] == before[2]);
+    let engaged = engagement.confirm(sleepers.pid()).unwrap();
+    assert_eq!((engaged.record["real_time"].as_u64(), engaged.record["own_masks"].as_u64()), (Some(1), Some(0)));
     assert_eq!(sleepers.masks(), before);
 }
 
