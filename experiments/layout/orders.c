@@ -9,14 +9,15 @@
 #define NORDER 8192
 static uint64_t seed = 1234;
 static uint32_t rnd(void) { seed = seed * 6364136223846793005ull + 1442695040888963407ull; return seed >> 33; }
+#if defined FIXED || defined PROPOSED
+#define MATCHED_FIELDS int64_t quantity; double price; uint32_t peer[2]
 #ifdef PROPOSED
-struct matched {
-    int64_t quantity;
-    double price;
-    uint32_t peer[2];
-};
-static struct matched matched[NORDER];
+static struct matched { MATCHED_FIELDS; } matched[NORDER];
+#endif
 struct order {
+#ifdef FIXED
+    MATCHED_FIELDS;
+#endif
     char client[40];
     char symbol[16];
     uint64_t created;
@@ -25,7 +26,7 @@ struct order {
     char note[40];
     uint64_t parent, account, seq;
 };
-#elif !defined FIXED
+#else
 struct order {
     int64_t quantity;
     char client[40];
@@ -36,19 +37,6 @@ struct order {
     double fee, tax;
     char note[40];
     uint32_t peer[2];          /* offset 168 */
-    uint64_t parent, account, seq;
-};
-#else
-struct order {
-    int64_t quantity;
-    double price;
-    uint32_t peer[2];
-    char client[40];
-    char symbol[16];
-    uint64_t created;
-    char route[32];
-    double fee, tax;
-    char note[40];
     uint64_t parent, account, seq;
 };
 #endif

@@ -82,7 +82,7 @@ impl Table {
     pub fn new(config: &Config, number: u32) -> Self {
         let sets = config.sets as usize;
         let rates = rates::<256>();
-        let rate = |set: usize| rates[hashing::place(set as u64, 8)];
+        let rate = |set: usize| rates[hashing::place(set as u64, rates.len().ilog2())];
         Table {
             sets: vec![vec![None; config.ways]; sets],
             latest: vec![None; sets],

@@ -5,8 +5,8 @@
 //! are all taken: by its set's lines that were used later, and by what others brought in since. So what is used again
 //! soon stays, however large it is, and what waits long goes, however small.
 //!
-//! Others come in bursts: on a Zen 4 some lines are gone at once, and some stay many times as long
-//! (`experiments/cycles/neighbours.c`). Sets have rates of their own for this, spread exponentially.
+//! Others do not come evenly: on a Zen 4 some lines are gone soon, turn by turn, and some stay many times as long
+//! (`experiments/cycles/neighbours.c`). So each set has a rate of its own, and the rates are spread exponentially.
 
 use crate::hashing;
 
